@@ -8,7 +8,7 @@ function(headroom_settings target)
   # One set of objects makes the program and the shared library, whose API is marked as visible.
   # Hidden symbols are addressed directly, so that this costs kernels nothing.
   target_compile_options(${target} PRIVATE
-    -fPIC -fvisibility=hidden -fvisibility-inlines-hidden)
+    $<$<NOT:$<BOOL:${EMSCRIPTEN}>>:-fPIC> -fvisibility=hidden -fvisibility-inlines-hidden)
   # GCC 12 and 13 warn about overlapping copies in every `"text" + std::string` (GCC bug 105651).
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
   # A unit takes up to 1 GiB, and collecting garbage on the way there a tenth of GCC's time.

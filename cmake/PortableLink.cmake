@@ -16,9 +16,11 @@ if(NOT HEADROOM_LINK STREQUAL "shared")
   set_target_properties(fmt::fmt PROPERTIES
     INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1
     INTERFACE_INCLUDE_DIRECTORIES ${HEADROOM_FMT_INCLUDE})
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
-                  OUTPUT_VARIABLE libgomp OUTPUT_STRIP_TRAILING_WHITESPACE)
-  set(OpenMP_gomp_LIBRARY ${libgomp} CACHE FILEPATH "OpenMP's run-time library")
+  if(NOT EMSCRIPTEN)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
+                    OUTPUT_VARIABLE libgomp OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(OpenMP_gomp_LIBRARY ${libgomp} CACHE FILEPATH "OpenMP's run-time library")
+  endif()
 else()
   find_package(fmt REQUIRED)
 endif()

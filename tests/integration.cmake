@@ -88,7 +88,12 @@ if(HEADROOM_PYTHON)
     integration_test(page.bundle
       bash ${CMAKE_CURRENT_LIST_DIR}/page/bundle.sh ${PROJECT_SOURCE_DIR}/src/page)
     integration_test(page.browser
-      bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/src/page)
+      bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh browser.mjs $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/src/page)
+    integration_test(page.explorer
+      bash ${CMAKE_CURRENT_LIST_DIR}/page/explorer.sh $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/build/explorer)
+    integration_test(page.explorer_browser
+      bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh explorer_browser.mjs
+      ${PROJECT_SOURCE_DIR}/build/explorer ${PROJECT_SOURCE_DIR}/src/page)
   endif()
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)

@@ -60,7 +60,7 @@ std::optional<StoredType> stored_type(std::string_view name) {
 
 unsigned stored_bits(StoredType type) { return row(type).bits; }
 
-std::optional<std::size_t> stored_bytes(StoredType type, std::span<const std::int64_t> shape) {
+std::optional<std::uint64_t> stored_bytes(StoredType type, std::span<const std::int64_t> shape) {
   Integer elements = 1;
   for (const std::int64_t size : shape) {
     if (size < 0) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::size_t> stored_bytes(StoredType type, std::span<const std::in
   }
   const Integer bits = checked_multiply(elements, stored_bits(type));
   if (bits % 8 != 0) return std::nullopt;
-  return static_cast<std::size_t>(bits / 8);
+  return static_cast<std::uint64_t>(bits / 8);
 }
 
 float half_to_float(std::uint16_t bits) {

@@ -51,8 +51,8 @@ inline constexpr Integer kMostStoredElements = Integer{1} << 60U;
 
 /// Bytes of a tensor of this shape; empty if a size is negative, the elements do not fill whole
 /// bytes, or the tensor exceeds any file.
-[[nodiscard]] std::optional<std::size_t> stored_bytes(StoredType type,
-                                                      std::span<const std::int64_t> shape);
+[[nodiscard]] std::optional<std::uint64_t> stored_bytes(StoredType type,
+                                                        std::span<const std::int64_t> shape);
 
 /// The value of an IEEE 754 half-precision number: exact, including subnormals, infinities and NaN.
 [[nodiscard]] float half_to_float(std::uint16_t bits);

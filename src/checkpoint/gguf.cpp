@@ -144,8 +144,8 @@ void require_apart(const std::vector<GgufTensor>& tensors, const std::string& fi
 
 }  // namespace
 
-GgufContent parse_gguf(std::span<const std::byte> content, const std::string& file) {
-  ByteReader reader(content, file);
+GgufContent parse_gguf(const FileHead& content, const std::string& file) {
+  ByteReader reader(content.bytes, file);
   GgufContent parsed;
   require_magic(reader);
   parsed.version = take_version(reader);
@@ -160,8 +160,9 @@ GgufContent parse_gguf(std::span<const std::byte> content, const std::string& fi
   const std::uint64_t alignment = alignment_of(parsed, file);
   const std::uint64_t padding =
       round_up<std::uint64_t>(reader.position(), alignment) - reader.position();
-  const std::uint64_t data_size = padding > reader.left() ? 0 : reader.left() - padding;
-  parsed.data_begin = reader.position() + std::min(padding, reader.left());
+  const std::uint64_t left = content.file_size - reader.position();
+  const std::uint64_t data_size = padding > left ? 0 : left - padding;
+  parsed.data_begin = reader.position() + std::min(padding, left);
   for (const GgufTensor& tensor : parsed.tensors) {
     require_inside(tensor, alignment, data_size, file);
   }
@@ -179,7 +180,7 @@ bool is_gguf(const std::filesystem::path& path) {
 }
 
 GgufFile::GgufFile(const std::filesystem::path& path)
-    : path_(path.string()), file_(path), parsed_(parse_gguf(file_.bytes(), path_)) {
+    : path_(path.string()), file_(path), parsed_(parse_gguf(file_.head(), path_)) {
   require_unchanged();
 }
 

@@ -77,9 +77,9 @@ struct GgufContent {
   std::uint64_t data_begin = 0;     ///< origin of the offsets
 };
 
-/// Parses a whole file. Nothing in it is trusted: throws Error{invalid_input} naming `file`, and
-/// the key or tensor if there is one.
-[[nodiscard]] GgufContent parse_gguf(std::span<const std::byte> content, const std::string& file);
+/// Parses the file that begins with `content`. Nothing in it is trusted: throws
+/// Error{invalid_input} naming `file`, and the key or tensor if there is one.
+[[nodiscard]] GgufContent parse_gguf(const FileHead& content, const std::string& file);
 
 /// Returns true if the file begins with GGUF's magic number; false if it cannot be read.
 [[nodiscard]] bool is_gguf(const std::filesystem::path& path);
@@ -91,7 +91,7 @@ class GgufFile {
   explicit GgufFile(const std::filesystem::path& path);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return file_.bytes(); }
+  [[nodiscard]] FileHead head() const noexcept { return file_.head(); }
   [[nodiscard]] const GgufContent& content() const noexcept { return parsed_; }
   /// As MappedFile::require_unchanged.
   void require_unchanged() const { file_.require_unchanged(); }

@@ -67,6 +67,8 @@ std::span<const std::byte> MappedFile::bytes() const noexcept {
   return {pages_.get(), pages_.get_deleter().size};
 }
 
+FileHead MappedFile::head() const noexcept { return bytes(); }
+
 void release_pages(std::span<const std::byte> bytes) noexcept {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(bytes.data()) % page) % page;

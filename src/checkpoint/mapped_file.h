@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "file_head.h"
 #include "mapping_guard.h"
 
 namespace headroom::checkpoint {
@@ -23,6 +24,7 @@ class MappedFile {
 
   /// All bytes of the file; moving this object does not move them.
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
+  [[nodiscard]] FileHead head() const noexcept;
 
   /// Throws Error{invalid_input} if the file was written or truncated after it was opened. A file
   /// that was replaced under its name, or removed, is still whole here.

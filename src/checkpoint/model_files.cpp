@@ -107,7 +107,7 @@ ModelFiles::ModelFiles(const fs::path& path) {
 void ModelFiles::open_safetensors(const fs::path& file) {
   MappedFile mapped(file);
   const HeaderExtent extent = read_safetensors_header(
-      mapped.bytes(), HeaderLimit::of_the_file, file.string(), paths_.size(), tensors_, texts_);
+      mapped.head(), HeaderLimit::of_the_file, file.string(), paths_.size(), tensors_, texts_);
   mapped.require_unchanged();
   paths_.push_back(file.string());
   data_begins_.push_back(extent.header_bytes);
@@ -171,9 +171,12 @@ void ModelFiles::require_unchanged() const {
 }
 
 std::span<const std::byte> ModelFiles::data(const TensorInfo& tensor) const {
-  const auto content =
-      gguf_.empty() ? safetensors_[tensor.file].bytes() : gguf_[tensor.file].bytes();
-  return content.subspan(data_begins_[tensor.file] + tensor.begin, tensor.bytes);
+  const FileHead content =
+      gguf_.empty() ? safetensors_[tensor.file].head() : gguf_[tensor.file].head();
+  const std::uint64_t begin = data_begins_[tensor.file] + tensor.begin;
+  if (begin + tensor.bytes > content.bytes.size()) refuse_partial(paths_[tensor.file]);
+  return content.bytes.subspan(static_cast<std::size_t>(begin),
+                               static_cast<std::size_t>(tensor.bytes));
 }
 
 }  // namespace headroom::checkpoint

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "element_type.h"
+#include "file_head.h"
 #include "mapped_file.h"
 
 namespace headroom::checkpoint {
@@ -26,10 +27,10 @@ struct StoredTensor {
 /// "file: tensor", the place in errors about one tensor.
 [[nodiscard]] std::string tensor_place(const std::string& file, std::string_view tensor);
 
-/// Parses `content`, the bytes of a whole file: its tensors sorted by name, with data in `content`.
-/// Nothing in it is trusted: throws Error{invalid_input} naming `file`, and the tensor if there is
-/// one, unless the tensors fill the file exactly.
-[[nodiscard]] std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> content,
+/// Parses the file that begins with `content`: its tensors sorted by name, with data in `content`
+/// if that is whole, else without. Nothing in it is trusted: throws Error{invalid_input} naming
+/// `file`, and the tensor if there is one, unless the tensors fill the file exactly.
+[[nodiscard]] std::vector<StoredTensor> parse_safetensors(const FileHead& content,
                                                           const std::string& file);
 
 /// One safetensors file, memory-mapped for its lifetime. Moving it copies no data.

@@ -6,7 +6,7 @@
 namespace headroom::checkpoint {
 
 SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
-    : path_(path.string()), content_(path), tensors_(parse_safetensors(content_.bytes(), path_)) {
+    : path_(path.string()), content_(path), tensors_(parse_safetensors(content_.head(), path_)) {
   require_unchanged();
 }
 
@@ -23,7 +23,8 @@ StoredTensor slice(const StoredTensor& tensor, std::int64_t index) {
     throw Error(ErrorCode::invalid_input, "its slices do not begin at whole bytes", tensor.name,
                 "convert the weights to F32, F16 or BF16");
   }
-  part.data = tensor.data.subspan(static_cast<std::size_t>(index) * *bytes, *bytes);
+  const auto size = static_cast<std::size_t>(*bytes);
+  part.data = tensor.data.subspan(static_cast<std::size_t>(index) * size, size);
   return part;
 }
 

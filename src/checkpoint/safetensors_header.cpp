@@ -20,16 +20,16 @@ constexpr std::uint64_t kLongestHeader = 100'000'000;
 constexpr std::size_t kLeastEntry = 64;
 
 /// Length of the header's JSON in bytes.
-std::size_t header_length(std::span<const std::byte> content, HeaderLimit limit,
-                          const std::string& file) {
-  if (content.size() < kLengthBytes) {
-    throw_damaged(file, fmt::format("{} bytes are too few for a safetensors file", content.size()));
+std::size_t header_length(const FileHead& content, HeaderLimit limit, const std::string& file) {
+  if (content.bytes.size() < kLengthBytes) {
+    throw_damaged(file,
+                  fmt::format("{} bytes are too few for a safetensors file", content.bytes.size()));
   }
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;) {
-    length = length << 8U | std::to_integer<std::uint64_t>(content[i]);
+    length = length << 8U | std::to_integer<std::uint64_t>(content.bytes[i]);
   }
-  const std::size_t left = content.size() - kLengthBytes;
+  const std::uint64_t left = content.file_size - kLengthBytes;
   if (length > left) {
     throw_damaged(file, fmt::format("the header has {} bytes, but only {} follow", length, left));
   }
@@ -37,7 +37,8 @@ std::size_t header_length(std::span<const std::byte> content, HeaderLimit limit,
     throw_damaged(file, fmt::format("a header of {} bytes exceeds the format's limit of {}", length,
                                     kLongestHeader));
   }
-  return length;
+  if (length > content.bytes.size() - kLengthBytes) refuse_partial(file);
+  return static_cast<std::size_t>(length);
 }
 
 /// Throws unless data begin (`next`) exactly at the end of the previous data (`covered`).
@@ -83,34 +84,36 @@ std::string tensor_place(const std::string& file, std::string_view tensor) {
   return fmt::format("{}: {}", file, tensor);
 }
 
-HeaderExtent read_safetensors_header(std::span<const std::byte> content, HeaderLimit limit,
+HeaderExtent read_safetensors_header(const FileHead& content, HeaderLimit limit,
                                      const std::string& file, std::size_t file_index,
                                      TensorTable& table, std::deque<std::string>& texts) {
   const std::size_t length = header_length(content, limit, file);
-  const auto json = content.subspan(kLengthBytes, length);
+  const auto json = content.bytes.subspan(kLengthBytes, length);
   HeaderScanner header({reinterpret_cast<const char*>(json.data()), json.size()}, file, texts);
   const std::size_t first = table.size();
-  const std::uint64_t data_size = content.size() - kLengthBytes - length;
+  const std::uint64_t data_size = content.file_size - kLengthBytes - length;
   table.reserve(first + length / (2 * kLeastEntry));
   read_entries(header, data_size, file_index, table);
   require_exact_cover(table, first, data_size, file);
   return {kLengthBytes + length, data_size};
 }
 
-std::vector<StoredTensor> parse_safetensors(std::span<const std::byte> content,
-                                            const std::string& file) {
+std::vector<StoredTensor> parse_safetensors(const FileHead& content, const std::string& file) {
   TensorTable table;
   std::deque<std::string> texts;
   const HeaderExtent extent =
       read_safetensors_header(content, HeaderLimit::of_the_format, file, 0, table, texts);
-  const std::span<const std::byte> data = content.subspan(extent.header_bytes);
+  const std::span<const std::byte> data =
+      content.bytes.subspan(static_cast<std::size_t>(extent.header_bytes));
   std::vector<StoredTensor> tensors;
   for (std::size_t i = 0; i < table.size(); ++i) {
     const TensorInfo tensor = table[i];
     tensors.push_back({std::string(tensor.name),
                        std::get<StoredType>(tensor.type),
                        {tensor.shape.begin(), tensor.shape.end()},
-                       data.subspan(tensor.begin, tensor.bytes)});
+                       content.is_whole() ? data.subspan(static_cast<std::size_t>(tensor.begin),
+                                                         static_cast<std::size_t>(tensor.bytes))
+                                          : std::span<const std::byte>()});
   }
   std::ranges::sort(tensors, {}, &StoredTensor::name);
   return tensors;

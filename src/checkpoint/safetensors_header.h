@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <span>
 #include <string>
 
+#include "file_head.h"
 #include "tensor_table.h"
 
 namespace headroom::checkpoint {
@@ -20,11 +20,11 @@ struct HeaderExtent {
   std::uint64_t data_bytes = 0;
 };
 
-/// Adds the tensors in `content`, the bytes of a whole file, to `table`, as those of file number
+/// Adds the tensors of the file that begins with `content` to `table`, as those of file number
 /// `file_index`. Their names lie in `content`, or in `texts` if they have escapes. Nothing is
 /// trusted: throws Error{invalid_input} naming `file`, and the tensor if there is one, unless the
 /// tensors fill the file exactly.
-HeaderExtent read_safetensors_header(std::span<const std::byte> content, HeaderLimit limit,
+HeaderExtent read_safetensors_header(const FileHead& content, HeaderLimit limit,
                                      const std::string& file, std::size_t file_index,
                                      TensorTable& table, std::deque<std::string>& texts);
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "backend_option.h"
 #include "commands.h"
 #include "efficiency_options.h"
 #include "headroom/error.h"
@@ -12,7 +13,6 @@
 #include "headroom/predict.h"
 #include "model_reading.h"
 #include "output.h"
-#include "run_options.h"
 #include "user_settings.h"
 #include "variations.h"
 

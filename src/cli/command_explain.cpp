@@ -5,15 +5,14 @@
 #include <optional>
 
 #include "commands.h"
+#include "counted_run.h"
 #include "headroom/claim.h"
 #include "headroom/crossover.h"
 #include "headroom/derivation.h"
 #include "headroom/error.h"
-#include "measure.h"
 #include "model_reading.h"
 #include "options.h"
 #include "output.h"
-#include "run_options.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -71,19 +70,6 @@ Explained run_claim(const ExplainOptions& options, int& status) {
                                            options.subject, *options.claim, options.kv_cache);
   if (report.explanations.empty()) status = 1;
   return explained(report, options);
-}
-
-/// One run without a warm-up: the counts of every run are equal.
-Measurement run_once(const Model& model, const Workload& workload) {
-  measured::require_runnable(model.spec);
-  measured::MeasureOptions options;
-  options.phase = workload.phase == Phase::decode ? MeasuredPhase::decode : MeasuredPhase::prefill;
-  options.warmup = 0;
-  options.runs = 1;
-  options.storage = storage_of(workload);
-  const auto source = measured::random_weights(options.seed);
-  return measured::measure(model, workload, *source, std::nullopt, options,
-                           [](int, int) { return true; });
 }
 
 Explained run_steps(const ExplainOptions& options) {

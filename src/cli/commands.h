@@ -33,4 +33,7 @@ void add_completion(Command root);
 /// Hidden: writes the manuals, for packages and docs/reference.md.
 void add_manual(Command root);
 
+/// Adds all commands of this build; one whose verdict fails sets `status` to 1.
+void add_commands(Command root, int& status);
+
 }  // namespace headroom::cli

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "headroom/machine_profile.h"
-#include "measure.h"
+#include "kernels/gemm.h"
 #include "options.h"
 
 namespace headroom::cli {

@@ -81,9 +81,9 @@ double positive(const nlohmann::json& line, const char* key, const std::string& 
 MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
                      const std::string& where) {
   if (!line.is_object()) fail(where, "is not an object");
-  constexpr std::string_view kKeys[] = {"command", "time_s", "memory_bytes", "name"};
+  constexpr std::string_view kKnown[] = {"command", "time_s", "memory_bytes", "name"};
   for (const auto& [key, value] : line.items()) {
-    if (std::ranges::find(kKeys, key) == std::end(kKeys)) {
+    if (std::ranges::find(kKnown, key) == std::end(kKnown)) {
       fail(where, fmt::format("has an unknown key \"{}\"", key));
     }
   }

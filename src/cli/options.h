@@ -67,6 +67,9 @@ struct CountRange {
   std::int64_t most = 0;
 };
 
+inline constexpr CountRange kThreads{1, 4096};
+inline constexpr CountRange kNewTokens{1, 1'000'000};
+
 /// "512", "8K" (8 · 1024) or "1M" (1024²) as a number; empty for other text and beyond 64 bits.
 [[nodiscard]] std::optional<std::int64_t> count_of(std::string_view word);
 

@@ -17,16 +17,6 @@ Backend default_backend() noexcept {
   return measured::is_available(Backend::onednn) ? Backend::onednn : Backend::eigen;
 }
 
-std::string_view name_of(Backend backend) noexcept {
-  switch (backend) {
-    case Backend::eigen:
-      return "eigen";
-    case Backend::onednn:
-      break;
-  }
-  return "onednn";
-}
-
 namespace {
 
 /// Returns whether the folder of profiles is usable; throws unless that is optional.
@@ -96,10 +86,6 @@ MachineProfile own_machine(Backend backend) {
                 "run `headroom calibrate` again");
   }
   return *std::move(profile);
-}
-
-MachineProfile machine_named(const std::string& name, Backend backend) {
-  return name == "here" ? own_machine(backend) : find_machine(name);
 }
 
 Integer own_memory() {

@@ -17,26 +17,14 @@
 namespace headroom::cli {
 namespace {
 
-void add_commands(Command root, int& status) {
-  add_analyze(root);
-  add_explain(root, status);
-  add_diff(root);
-  add_measure(root);
-  add_compare(root, status);
-  add_complexity(root);
-  add_inspect(root, status);
-  add_fit(root, status);
-  add_plan(root, status);
-  add_serve(root, status);
-  add_sweep(root);
-  add_train_time(root);
-  add_calibrate(root, status);
-  add_machines(root);
-  add_system(root);
-  add_models(root);
-  add_presets(root);
-  add_completion(root);
-  add_manual(root);
+Application make_application() {
+  return {"headroom", "Count what a transformer costs: parameters, FLOPs, memory, KV-cache, time.",
+          std::string("headroom ") + kVersion};
+}
+
+/// Adds the commands, and what the help of the program says after them.
+void fill(Command root, int& status) {
+  add_commands(root, status);
   root.set_footer(
       "Examples:\n"
       "  headroom analyze bert-base\n"
@@ -55,18 +43,13 @@ void add_commands(Command root, int& status) {
       "cannot be read or written, 4 a bug in headroom; 128 + the signal that ended a run.");
 }
 
-Application make_application() {
-  return {"headroom", "Count what a transformer costs: parameters, FLOPs, memory, KV-cache, time.",
-          std::string("headroom ") + kVersion};
-}
-
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments, const UserSettings& settings) {
   use_settings(settings);
   Application application = make_application();
   int status = 0;
-  add_commands(application.root(), status);
+  fill(application.root(), status);
   set_invocation(arguments);
   application.run(arguments);
   return status;
@@ -75,7 +58,7 @@ int run_program(const std::vector<std::string>& arguments, const UserSettings& s
 CommandSummary describe_program() {
   const Application application = make_application();
   int status = 0;
-  add_commands(application.root(), status);
+  fill(application.root(), status);
   return application.root().summary();
 }
 

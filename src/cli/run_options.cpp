@@ -94,14 +94,6 @@ std::unique_ptr<measured::WeightSource> with_progress(
   return std::make_unique<ShownWeights>(std::move(source), static_cast<double>(parameters));
 }
 
-Option add_backend_option(Command command, measured::Backend& backend) {
-  backend = default_backend();
-  const Choices<measured::Backend> backends{{"eigen", measured::Backend::eigen},
-                                            {"onednn", measured::Backend::onednn}};
-  return add_choice(command, "--backend", backend, backends,
-                    "GEMM library (onednn if this build has it)");
-}
-
 Option add_measured_phase_option(Command command, MeasuredPhase& phase) {
   const Choices<MeasuredPhase> phases{{"prefill", MeasuredPhase::prefill},
                                       {"decode", MeasuredPhase::decode},

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "backend_option.h"
 #include "measure.h"
 #include "options.h"
 #include "variations.h"
@@ -10,11 +11,6 @@
 
 namespace headroom::cli {
 
-inline constexpr CountRange kThreads{1, 4096};
-inline constexpr CountRange kNewTokens{1, 1'000'000};
-
-/// Sets `backend` to this build's default, and adds --backend.
-Option add_backend_option(Command command, measured::Backend& backend);
 Option add_measured_phase_option(Command command, MeasuredPhase& phase);
 /// Options of a run on this machine.
 struct RunOptions {

@@ -12,8 +12,7 @@
 #include "command_line.h"
 #include "headroom/error.h"
 #include "json_text.h"
-#include "own_machine.h"
-#include "run_options.h"
+#include "options.h"
 #include "similar.h"
 #include "user_folder.h"
 

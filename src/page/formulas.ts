@@ -31,6 +31,8 @@ const kLabels: Record<string, string> = {
 /// Sliders are logarithmic, up to 2²⁰; a field takes more digits.
 const kSliderSteps = 20;
 const kMostDigits = 15;
+/// A page inside another, as in the explorer, has no address to carry its state.
+const kHasAddress = location.protocol !== "about:";
 
 /// The formulas of one report.
 class LiveFormulas {
@@ -60,7 +62,7 @@ class LiveFormulas {
     controls.addEventListener("submit", (event) => event.preventDefault());
     for (const key of this.json.inputs) controls.append(this.countControl(key));
     if (this.json.dtype in kDtypeBytes) controls.append(this.typeControl());
-    controls.append(copyButton("Copy link", () => location.href));
+    if (kHasAddress) controls.append(copyButton("Copy link", () => location.href));
     this.section.querySelector("h3")?.after(controls);
     this.readAddress(controls);
     this.show();
@@ -134,7 +136,7 @@ class LiveFormulas {
     const state = new URLSearchParams(location.hash.slice(1));
     for (const key of this.json.inputs) state.set(this.stateKey(key), String(this.values.get(key)));
     state.set(this.stateKey("dtype"), this.dtype);
-    history.replaceState(null, "", `#${state}`);
+    if (kHasAddress) history.replaceState(null, "", `#${state}`);
   }
 
   private readAddress(controls: HTMLFormElement): void {

@@ -55,6 +55,19 @@ TEST_CASE("every ggml type has its published block size and bytes") {
   }
 }
 
+TEST_CASE("the beginning of a file suffices for the tensors of its header") {
+  GgufWriter writer(3);
+  writer.add("general.architecture", "llama").tensor("w", {64}).tensor("v", {3, 64});
+  const std::string whole = writer.str();
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(whole));
+  const std::uint64_t header = parse(whole).data_begin;
+  const GgufContent content = parse_gguf({bytes.first(header), whole.size()}, "f");
+  REQUIRE(content.tensors.size() == 2);
+  CHECK(content.tensors[1].bytes == 3 * 64 * 4);
+  CHECK(content.data_begin == header);
+  CHECK_THROWS_AS((void)parse_gguf({bytes.first(header), whole.size() - 1}, "f"), Error);
+}
+
 TEST_CASE("metadata and tensors of versions 2 and 3 are read") {
   for (const std::uint32_t version : {2U, 3U}) {
     GgufWriter writer(version);

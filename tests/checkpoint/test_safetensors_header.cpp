@@ -104,6 +104,31 @@ TEST_CASE("bytes outside all tensors are refused") {
                      entry("b", "U8", "[4]", "[4,8]") + "}") == "b");
 }
 
+TEST_CASE("the beginning of a file suffices for the tensors of its header") {
+  constexpr std::uint64_t kBytes = std::uint64_t{6} << 30U;
+  const std::string header =
+      "{" + entry("w", "U8", "[6,1073741824]", fmt::format("[0,{}]", kBytes)) + "}";
+  const std::string begin = safetensors_bytes(header, "");
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(begin));
+  const auto tensors = parse_safetensors({bytes, begin.size() + kBytes}, "f");
+  REQUIRE(tensors.size() == 1);
+  CHECK(tensors[0].shape == std::vector<std::int64_t>{6, 1 << 30});
+  CHECK(tensors[0].data.empty());
+  CHECK_THROWS_AS((void)parse_safetensors({bytes, begin.size() + kBytes - 1}, "f"), Error);
+}
+
+TEST_CASE("a header that goes on beyond the bytes that were read is no damaged file") {
+  const std::string begin = safetensors_bytes("{" + entry("w", "U8", "[8]", "[0,8]") + "}", "");
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(begin));
+  try {
+    (void)parse_safetensors({bytes.first(bytes.size() / 2), begin.size() + 8}, "f");
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::missing_resource);
+    CHECK(error.where() == "f");
+  }
+}
+
 TEST_CASE("every data type of the format has a name and a size and can be read") {
   for (std::size_t i = 0; i <= static_cast<std::size_t>(StoredType::uint64); ++i) {
     const auto type = static_cast<StoredType>(i);
