@@ -134,6 +134,18 @@ class MpiCoordinator : public measured::Coordinator {
     }
     return texts;
   }
+  void send(const std::string& text, std::int64_t to) override {
+    MPI_Send(text.data(), count_of(text.size()), MPI_CHAR, narrow(to), kTag, communicator_);
+  }
+  [[nodiscard]] std::string receive(std::int64_t from) override {
+    MPI_Status status;
+    MPI_Probe(narrow(from), kTag, communicator_, &status);
+    int size = 0;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string text(static_cast<std::size_t>(size), '\0');
+    MPI_Recv(text.data(), size, MPI_CHAR, narrow(from), kTag, communicator_, MPI_STATUS_IGNORE);
+    return text;
+  }
 
  protected:
   [[nodiscard]] MPI_Comm& communicator() noexcept { return communicator_; }
