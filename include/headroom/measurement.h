@@ -108,7 +108,8 @@ struct WireTraffic {
 struct RankMeasurement {
   std::int64_t rank = 0;
   std::int64_t stage = 0;        ///< of the pipeline
-  std::int64_t tensor_rank = 0;  ///< in its stage
+  std::int64_t data_rank = 0;    ///< replica, each with its own sequences
+  std::int64_t tensor_rank = 0;  ///< in its stage and replica
   std::string host;
   double time_s = 0;           ///< median, from the common start of a run to this rank's end
   double communication_s = 0;  ///< of it, in collectives: transfer, and waiting for other ranks

@@ -155,10 +155,11 @@ void add_calibrate(Command root, int& status) {
   options->measuring = options->kernels;
   options->measuring.push_back(
       command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time"));
-  options->measuring.push_back(command.add_flag(
-      "--collectives", options->collectives,
-      "Measure all-reduce, all-gather, reduce-scatter and sends between the processes of mpirun, "
-      "and add them to the profile"));
+  options->measuring.push_back(
+      command.add_flag("--collectives", options->collectives,
+                       "Measure all-reduce, all-gather, reduce-scatter, all-to-all and sends "
+                       "between the processes of mpirun, "
+                       "and add them to the profile"));
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

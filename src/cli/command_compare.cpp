@@ -83,7 +83,7 @@ void run_compare_on_ranks(CompareCommand& command, int& status) {
   const bool measures_here =
       command.import_file.empty() && command.machine == "here" && !are_reports(command.subjects);
   if (!measures_here) {
-    throw_invalid_input("--tp, --pp and --sp apply to models that run on this machine",
+    throw_invalid_input("--tp, --pp and --dp apply to models that run on this machine",
                         "leave them out, or leave out --import, --machine and files");
   }
   refuse_ignored_options(command.run_options, command.run.phase);
@@ -100,7 +100,7 @@ void run_compare_on_ranks(CompareCommand& command, int& status) {
 
 void run_compare(CompareCommand& command, int& status) {
   if (command.plan.devices() > 1) return run_compare_on_ranks(command, status);
-  refuse_several_processes();
+  require_one_process(command.plan);
   ReportOutput output(command.output);
   write_comparisons(command, comparisons_of(command), output, status);
 }

@@ -340,6 +340,7 @@ Measured measure_on_ranks(MeasureCommand command, RankRun& ranks) {
                                               std::move(given), options, no_progress, keep);
   ranks.gather(measurement);
   if (!command.save_output.empty()) kept.tensors = ranks.gather(std::move(kept.tensors));
+  kept.generated_ids = ranks.gather(kept.generated_ids);
   if (saved) checkpoint::write_safetensors(*saved, tensors_of(kept));
   if (command.show_tokens) measurement.generated_ids = std::move(kept.generated_ids);
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
@@ -380,7 +381,7 @@ void run_measure(MeasureCommand& command) {
                         "measure the models one by one");
   }
   if (command.plan.devices() == 1) {
-    refuse_several_processes();
+    require_one_process(command.plan);
     measure_each(
         command, [&] { return measure_one(command); }, true);
     return;

@@ -2,14 +2,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "commands.h"
 #include "efficiency_options.h"
+#include "headroom/error.h"
 #include "headroom/report.h"
 #include "interruption.h"
+#include "joined_processes.h"
 #include "model_reading.h"
 #include "options.h"
 #include "output.h"
@@ -17,6 +21,7 @@
 #include "progress.h"
 #include "standard_streams.h"
 #include "sweep_axis.h"
+#include "sweep_pieces.h"
 #include "type_options.h"
 #include "user_settings.h"
 
@@ -124,10 +129,21 @@ void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
   }
 }
 
-void run_sweep(const SweepCommand& command) {
+/// A command whose model and machine are read.
+struct PreparedSweep {
+  Model model;
+  std::optional<MachineProfile> machine;
+  SweepGrid grid;
+  Integer rows = 0;
   std::vector<std::string> notes;
-  const Model model = with_stored_types(command.reading.load(command.model), notes);
-  const auto more = notes_on_config(model.spec);
+};
+
+PreparedSweep prepare(const SweepCommand& command) {
+  PreparedSweep sweep;
+  std::vector<std::string>& notes = sweep.notes;
+  sweep.model = with_stored_types(command.reading.load(command.model), notes);
+  const ModelSpec& spec = sweep.model.spec;
+  const auto more = notes_on_config(spec);
   notes.insert(notes.end(), more.begin(), more.end());
   if (!std::ranges::all_of(command.grid.kv_types, is_plain)) {
     notes.emplace_back(
@@ -136,41 +152,162 @@ void run_sweep(const SweepCommand& command) {
   std::string machine_name = command.machine;
   fill_in_machine(machine_name);
   add_setting_notes(notes);
-  const std::optional<MachineProfile> machine =
-      machine_with(machine_name, default_backend(), command.efficiency);
-  SweepGrid grid = command.grid;
-  add_conversion_notes(model.spec, grid, machine, notes);
-  const auto attention = attention_on(machine, model.spec);
-  if (attention && grid.attention.empty() && grid.phase != Phase::train) {
-    grid.attention = {*attention};
+  sweep.machine = machine_with(machine_name, default_backend(), command.efficiency);
+  sweep.grid = command.grid;
+  add_conversion_notes(spec, sweep.grid, sweep.machine, notes);
+  const auto attention = attention_on(sweep.machine, spec);
+  if (attention && sweep.grid.attention.empty() && sweep.grid.phase != Phase::train) {
+    sweep.grid.attention = {*attention};
   }
-  const Integer size = size_of(grid);
-  require_writable_size(size);
+  sweep.rows = size_of(sweep.grid);
+  require_writable_size(sweep.rows);
+  return sweep;
+}
+
+void write_end(const SweepCommand& command, const SweepWriter& writer,
+               std::vector<std::string> notes) {
+  clear_progress();
+  if (!writer.defaults().empty()) notes.push_back("defaults: " + writer.defaults());
+  if (!command.quiet) write_notes(notes);
+}
+
+/// Draws the progress of a sweep. Returns false once a signal asked for the end.
+bool show_rows(ProgressBar& bar, Integer rows, Integer size) {
+  return bar.show(static_cast<double>(rows) / static_cast<double>(size),
+                  fmt::format("{} rows", with_separators(rows)));
+}
+
+void run_on_one(const SweepCommand& command) {
+  PreparedSweep prepared = prepare(command);
   detail::end_at_next_step();
-  SweepWriter writer(format_of(command), model.spec, current_invocation());
+  SweepWriter writer(format_of(command), prepared.model.spec, current_invocation());
   RowStream stream(command.file);
   stream.text() = writer.header();
   constexpr Integer kRowsPerProgress = 1 << 14;
   Integer rows = 0;
   ProgressBar bar;
-  sweep(model.spec, grid, machine, [&](const SweepRow& row) {
+  sweep(prepared.model.spec, prepared.grid, prepared.machine, [&](const SweepRow& row) {
     writer.append_row(row, stream.text());
     stream.flush_when_long();
-    if (++rows % kRowsPerProgress != 0) return true;
-    return bar.show(static_cast<double>(rows) / static_cast<double>(size),
-                    fmt::format("{} rows", with_separators(rows)));
+    return ++rows % kRowsPerProgress != 0 || show_rows(bar, rows, prepared.rows);
   });
   clear_progress();
-  if (rows < size) {
+  if (rows < prepared.rows) {
     const std::string partial = stream.finish_partial();
-    notes.push_back(fmt::format("interrupted after {} of {} rows{}", with_separators(rows),
-                                with_separators(size),
-                                partial.empty() ? "" : ", which are in " + partial));
+    prepared.notes.push_back(fmt::format("interrupted after {} of {} rows{}", with_separators(rows),
+                                         with_separators(prepared.rows),
+                                         partial.empty() ? "" : ", which are in " + partial));
   } else {
     stream.finish();
   }
-  if (!writer.defaults().empty()) notes.push_back("defaults: " + writer.defaults());
-  if (!command.quiet) write_notes(notes);
+  write_end(command, writer, std::move(prepared.notes));
+}
+
+/// Processes take pieces of the grid in turn, and send their rows to the first one, which writes
+/// them in order.
+class SharedSweep {
+ public:
+  SharedSweep(const SweepCommand& command, const PreparedSweep& prepared,
+              measured::Coordinator& world)
+      : prepared_(prepared),
+        world_(world),
+        writer_(format_of(command), prepared.model.spec, current_invocation()) {
+    if (world.rank() == 0) stream_.emplace(command.file).text() = writer_.header();
+  }
+
+  void run() {
+    // Several pieces for each process, so that they end together; each is worth its graph.
+    constexpr Integer kMostRowsOfPiece = 1 << 16;
+    constexpr Integer kPiecesEach = 8;
+    const Integer even = ceil_div(prepared_.rows, kPiecesEach * world_.size());
+    for_each_piece(prepared_.grid, std::min(kMostRowsOfPiece, even), [&](const SweepGrid& piece) {
+      detail::throw_if_interrupted();
+      const std::int64_t owner = next_owner_++ % world_.size();
+      if (world_.rank() == 0) {
+        write(owner == 0 ? rows_of(piece) : receive(owner), size_of(piece));
+      } else if (world_.rank() == owner) {
+        send(piece);
+      }
+    });
+    if (stream_) stream_->finish();
+  }
+
+  [[nodiscard]] const SweepWriter& writer() const noexcept { return writer_; }
+
+ private:
+  /// Sends the rows of `piece` after an empty text, or the error that it has.
+  void send(const SweepGrid& piece) {
+    std::string rows;
+    try {
+      rows = rows_of(piece);
+    } catch (const Error& error) {
+      const nlohmann::json parts{error.message(), error.where(), error.hint()};
+      world_.send(std::to_string(static_cast<int>(error.code())), 0);
+      world_.send(parts.dump(), 0);
+      throw EndQuietly{exit_status(error.code())};
+    }
+    world_.send({}, 0);
+    world_.send(rows, 0);
+  }
+
+  /// The rows of a process. Throws its error, in the order of the grid.
+  std::string receive(std::int64_t owner) {
+    const std::string code = world_.receive(owner);
+    std::string text = world_.receive(owner);
+    if (code.empty()) return text;
+    const auto parts = nlohmann::json::parse(text).get<std::array<std::string, 3>>();
+    throw Error(static_cast<ErrorCode>(std::stoi(code)), parts[0], parts[1], parts[2]);
+  }
+
+  std::string rows_of(const SweepGrid& piece) {
+    std::string text;
+    sweep(prepared_.model.spec, piece, prepared_.machine, [&](const SweepRow& row) {
+      if (!started_ && world_.rank() > 0) {  // only the first row of all names the command
+        writer_.append_row(row, text);
+        text.clear();
+      }
+      started_ = true;
+      writer_.append_row(row, text);
+      return true;
+    });
+    return text;
+  }
+
+  void write(const std::string& text, Integer rows) {
+    stream_->text() += text;
+    stream_->flush_when_long();
+    rows_ += rows;
+    (void)show_rows(bar_, rows_, prepared_.rows);
+  }
+
+  const PreparedSweep& prepared_;
+  measured::Coordinator& world_;
+  SweepWriter writer_;
+  std::optional<RowStream> stream_;  ///< of the first process
+  std::int64_t next_owner_ = 0;
+  bool started_ = false;
+  Integer rows_ = 0;
+  ProgressBar bar_;
+};
+
+void run_on_ranks(const SweepCommand& command) {
+  JoinedProcesses all;
+  all.run([&] {
+    PreparedSweep prepared;
+    std::optional<SharedSweep> shared;
+    all.together([&] {
+      prepared = prepare(command);
+      shared.emplace(command, prepared, all.processes().world());
+    });
+    detail::end_at_next_step();
+    shared->run();
+    if (all.reports()) write_end(command, shared->writer(), prepared.notes);
+  });
+}
+
+void run_sweep(const SweepCommand& command) {
+  if (distributed::launched_processes() > 1) return run_on_ranks(command);
+  run_on_one(command);
 }
 
 template <class Value>
@@ -280,7 +417,8 @@ void add_sweep(Command root) {
       "  headroom sweep bert-base --batch 1..64:x2 --seq 128..512:+128\n"
       "  headroom sweep llama-3-8b --phase decode --past 1023..131071:+1024 --batch 1..256:x2 "
       "--weights bf16,fp8\n"
-      "  headroom sweep gpt2 --batch 1..1024 --seq 1..1024 --machine a100-80gb --format jsonl");
+      "  headroom sweep gpt2 --batch 1..1024 --seq 1..1024 --machine a100-80gb --format jsonl\n"
+      "  mpirun -n 8 headroom sweep gpt2 --batch 1..1024 --seq 1..1024 -o rows.csv");
   command.on_run([options] { run_sweep(*options); });
 }
 

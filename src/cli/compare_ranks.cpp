@@ -13,6 +13,7 @@
 #include "interruption.h"
 #include "own_machine.h"
 #include "rank_runs.h"
+#include "replicas.h"
 #include "run_options.h"
 #include "user_settings.h"
 #include "version.h"
@@ -121,12 +122,29 @@ const CollectiveTable& calibrated(const CollectiveRates& rates, CollectiveKind k
   }
 }
 
+/// Ranks of a group of a plan.
+std::int64_t ranks_of(const ParallelPlan& plan, RankGroup group) {
+  switch (group) {
+    case RankGroup::tensor:
+      return plan.tensor;
+    case RankGroup::pipeline:
+      return plan.pipeline;
+    case RankGroup::expert:
+      return plan.expert;
+    case RankGroup::context:
+      return plan.context;
+    case RankGroup::data:
+      break;
+  }
+  return plan.data;
+}
+
 /// This rank's part of the model. Throws Error{invalid_input} for a collective without a table.
 RankPart part_of(const RankRun& ranks, const ParallelPlan& plan, const MachineProfile& machine,
                  std::int64_t hosts) {
   const CollectiveRates rates = machine.collectives.value_or(CollectiveRates{});
   const auto seconds = [rates, plan, hosts](const Collective& op, double bytes) {
-    const std::int64_t group = op.group == RankGroup::pipeline ? plan.pipeline : plan.tensor;
+    const std::int64_t group = ranks_of(plan, op.group);
     return seconds_of(calibrated(rates, op.forward, {plan.devices(), group, hosts}), bytes);
   };
   const auto bindings = [plan](const Workload& workload, const Graph& sharded) {
@@ -338,8 +356,9 @@ Comparison compare_ranks(const CompareCommand& command, RankRun& ranks) {
     TimeRequest request = time_request(prepared.run);
     request.computes_in_float32 = true;
     const ModelSpec& spec = prepared.model.spec;
-    time = predict_rank_time(spec, prepared.workload, prepared.machine, request, part);
-    counts = predict_rank_run(spec, prepared.workload, request, part);
+    const Workload own = measured::workload_of_replica(prepared.workload, ranks.context().data);
+    time = predict_rank_time(spec, own, prepared.machine, request, part);
+    counts = predict_rank_run(spec, own, request, part);
   });
   WatchedRanks watched = run_watched(prepared, ranks);
   const RankForecast own = forecast_of(prepared, time, counts, watched);

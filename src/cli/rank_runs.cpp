@@ -12,6 +12,7 @@
 #include "headroom/error.h"
 #include "options.h"
 #include "plan_option_values.h"
+#include "replicas.h"
 
 namespace headroom::cli {
 namespace {
@@ -69,6 +70,7 @@ json to_json(const RankMeasurement& rank) {
   for (const WireTraffic& row : rank.traffic) traffic.push_back(to_json(row));
   return {{"rank", rank.rank},
           {"stage", rank.stage},
+          {"data_rank", rank.data_rank},
           {"tensor_rank", rank.tensor_rank},
           {"host", rank.host},
           {"time_s", rank.time_s},
@@ -86,6 +88,7 @@ RankMeasurement rank_of(const json& text) {
   RankMeasurement rank;
   rank.rank = text.at("rank");
   rank.stage = text.at("stage");
+  rank.data_rank = text.at("data_rank");
   rank.tensor_rank = text.at("tensor_rank");
   rank.host = text.at("host");
   rank.time_s = text.at("time_s");
@@ -135,6 +138,16 @@ std::vector<measured::NamedTensor> tensors_of(const std::string& bytes) {
   return tensors;
 }
 
+/// Adds `tensor` to `all`, after the sequences that other replicas have of it.
+void append(measured::NamedTensor tensor, std::vector<measured::NamedTensor>& all) {
+  const auto known = std::ranges::find(all, tensor.name, &measured::NamedTensor::name);
+  if (known == all.end()) {
+    all.push_back(std::move(tensor));
+    return;
+  }
+  measured::append_replica(tensor, *known);
+}
+
 }  // namespace
 
 void add_rank_options(Command command, ParallelPlan& plan) {
@@ -144,7 +157,9 @@ void add_rank_options(Command command, ParallelPlan& plan) {
         .group("Processes");
   };
   add("--tp", plan.tensor, "Tensor-parallel processes, which mpirun starts: mpirun -n 2 …");
-  add("--pp", plan.pipeline, "Pipeline stages; as many processes as --tp times --pp");
+  add("--pp", plan.pipeline, "Pipeline stages; as many processes as --tp times --pp times --dp");
+  add("--dp", plan.data, "Replicas, each with its share of the batch");
+  add("--ep", plan.expert, "Replicas that share the routed experts; a divisor of --dp");
   const auto set_sequence = [&plan](const std::string& word) {
     plan.sequence = parse_sequence_parallel("--sp", word);
   };
@@ -211,17 +226,33 @@ std::vector<measured::NamedTensor> RankRun::gather(std::vector<measured::NamedTe
   if (!context().tensor.is_first()) tensors.clear();  // equal on the ranks of a stage
   std::vector<measured::NamedTensor> all;
   for (const std::string& text : processes().world().exchange(as_bytes(tensors))) {
-    for (measured::NamedTensor& tensor : tensors_of(text)) all.push_back(std::move(tensor));
+    for (measured::NamedTensor& tensor : tensors_of(text)) append(std::move(tensor), all);
   }
   return all;
 }
 
-void refuse_several_processes() {
+std::vector<std::vector<std::int64_t>> RankRun::gather(
+    const std::vector<std::vector<std::int64_t>>& ids) {
+  const bool speaks = context().tensor.is_first() && context().pipeline.is_first();
+  const json own = speaks ? json(ids) : json::array();
+  std::vector<std::vector<std::int64_t>> all;
+  for (const std::string& text : processes().world().exchange(own.dump())) {
+    for (const json& of_one : json::parse(text)) all.push_back(of_one);
+  }
+  return all;
+}
+
+void require_one_process(const ParallelPlan& plan) {
+  if (plan.expert > 1) {
+    throw_invalid_input(
+        fmt::format("--ep {} shares experts between replicas, and the plan has one", plan.expert),
+        fmt::format("add --dp {}", plan.expert));
+  }
   const std::int64_t launched = distributed::launched_processes();
   if (launched == 1) return;
   throw_invalid_input(
       fmt::format("{} processes were started, and the plan has one", launched),
-      fmt::format("add --tp {}, or --pp, or start headroom without mpirun", launched));
+      fmt::format("add --tp {}, --pp or --dp, or start headroom without mpirun", launched));
 }
 
 }  // namespace headroom::cli

@@ -16,7 +16,7 @@
 
 namespace headroom::cli {
 
-/// Adds --tp, --pp and --sp to a command that runs models.
+/// Adds --tp, --pp, --dp, --ep and --sp to a command that runs models.
 void add_rank_options(Command command, ParallelPlan& plan);
 
 /// Facts that must be equal on all ranks, each with the words for it.
@@ -40,16 +40,20 @@ class RankRun : public JoinedProcesses {
   void require_equal(const RankIdentity& identity);
   /// Completes the measurement of rank 0 with those of all ranks.
   void gather(Measurement& measurement);
-  /// The output tensors of all stages, each once.
+  /// The output tensors of all stages, each once, with the sequences of all replicas.
   [[nodiscard]] std::vector<measured::NamedTensor> gather(
       std::vector<measured::NamedTensor> tensors);
+  /// Tokens of the sequences of all replicas.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> gather(
+      const std::vector<std::vector<std::int64_t>>& ids);
 
  private:
   std::string plan_;
   std::unique_ptr<distributed::PlannedRank> rank_;
 };
 
-/// Throws Error{invalid_input} if a launcher started several processes for a run on one.
-void refuse_several_processes();
+/// Throws Error{invalid_input} if a launcher started several processes for a plan of one, or the
+/// plan spreads experts.
+void require_one_process(const ParallelPlan& plan);
 
 }  // namespace headroom::cli

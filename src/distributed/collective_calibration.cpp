@@ -47,6 +47,18 @@ struct TimedCall {
   double calls = 1;
 };
 
+/// Sends an equal part of the shard to every rank; the parts that come fill as much.
+void send_to_all(measured::Communicator& group, Buffers& buffers) {
+  const std::int64_t ranks = group.size();
+  const std::int64_t floats = std::ssize(buffers.shard);
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), floats / ranks);
+  counts.front() += floats % ranks;
+  // The first rank receives the rest of every division.
+  std::vector<std::int64_t> received(counts.size(),
+                                     floats / ranks + (group.rank() == 0 ? floats % ranks : 0));
+  group.all_to_all(buffers.shard, counts, buffers.whole, received);
+}
+
 TimedCall call_of(CollectiveKind kind, measured::Communicator& tensor,
                   measured::Communicator& pipeline) {
   switch (kind) {
@@ -56,9 +68,10 @@ TimedCall call_of(CollectiveKind kind, measured::Communicator& tensor,
       return {[&](Buffers& buffers) { tensor.all_gather(buffers.shard, buffers.whole); }};
     case CollectiveKind::reduce_scatter:
       return {[&](Buffers& buffers) { tensor.reduce_scatter(buffers.whole, buffers.shard); }};
+    case CollectiveKind::all_to_all:
+      return {[&](Buffers& buffers) { send_to_all(tensor, buffers); }};
     case CollectiveKind::send:
     case CollectiveKind::none:
-    case CollectiveKind::all_to_all:
       break;
   }
   // There and back between the first two stages; further ones wait.

@@ -40,6 +40,20 @@ std::int64_t rank_in(MPI_Comm communicator) {
   return rank;
 }
 
+/// Parts of a buffer, one for each rank, in their order.
+struct Parts {
+  explicit Parts(std::span<const std::int64_t> elements) : begins(elements.size()) {
+    for (const std::int64_t count : elements) {
+      counts.push_back(count_of(static_cast<std::size_t>(count)));
+    }
+    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
+    (void)count_of(std::accumulate(elements.begin(), elements.end(), std::size_t{0}));
+  }
+
+  std::vector<int> counts;
+  std::vector<int> begins;
+};
+
 class MpiCommunicator final : public measured::Communicator {
  public:
   MpiCommunicator(MPI_Comm communicator, RankGroup group) : communicator_(communicator) {
@@ -65,6 +79,20 @@ class MpiCommunicator final : public measured::Communicator {
     MPI_Reduce_scatter_block(whole.data(), shard.data(), count_of(shard.size()), MPI_FLOAT, MPI_SUM,
                              communicator_);
   }
+  void all_to_all(std::span<const float> sent, std::span<const std::int64_t> sent_counts,
+                  std::span<float> received,
+                  std::span<const std::int64_t> received_counts) override {
+    const Parts from(sent_counts);
+    const Parts to(received_counts);
+    MPI_Alltoallv(sent.data(), from.counts.data(), from.begins.data(), MPI_FLOAT, received.data(),
+                  to.counts.data(), to.begins.data(), MPI_FLOAT, communicator_);
+  }
+  void exchange_counts(std::span<const std::int64_t> sent,
+                       std::span<std::int64_t> received) override {
+    const int count = count_of(sent.size()) / narrow(size());
+    MPI_Alltoall(sent.data(), count, MPI_INT64_T, received.data(), count, MPI_INT64_T,
+                 communicator_);
+  }
   void send(std::span<const float> buffer, std::int64_t to) override {
     MPI_Send(buffer.data(), count_of(buffer.size()), MPI_FLOAT, narrow(to), kTag, communicator_);
   }
@@ -77,25 +105,28 @@ class MpiCommunicator final : public measured::Communicator {
   MPI_Comm communicator_;
 };
 
-class MpiCoordinator final : public measured::Coordinator {
+/// Processes that coordinate. Does not own its communicator.
+class MpiCoordinator : public measured::Coordinator {
  public:
-  [[nodiscard]] std::int64_t size() const override { return size_of(MPI_COMM_WORLD); }
-  [[nodiscard]] std::int64_t rank() const override { return rank_in(MPI_COMM_WORLD); }
-  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
+  explicit MpiCoordinator(MPI_Comm communicator) : communicator_(communicator) {}
+
+  [[nodiscard]] std::int64_t size() const override { return size_of(communicator_); }
+  [[nodiscard]] std::int64_t rank() const override { return rank_in(communicator_); }
+  void barrier() override { MPI_Barrier(communicator_); }
   void broadcast(std::span<std::int64_t> values, std::int64_t root) override {
-    MPI_Bcast(values.data(), count_of(values.size()), MPI_INT64_T, narrow(root), MPI_COMM_WORLD);
+    MPI_Bcast(values.data(), count_of(values.size()), MPI_INT64_T, narrow(root), communicator_);
   }
   [[nodiscard]] std::vector<std::string> exchange(const std::string& text) override {
     const auto ranks = static_cast<std::size_t>(size());
     const int own = count_of(text.size());
     std::vector<int> sizes(ranks);
-    MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, communicator_);
     (void)count_of(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
     std::vector<int> begins(ranks);
     std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
     std::string all(static_cast<std::size_t>(begins.back() + sizes.back()), '\0');
     MPI_Allgatherv(text.data(), own, MPI_CHAR, all.data(), sizes.data(), begins.data(), MPI_CHAR,
-                   MPI_COMM_WORLD);
+                   communicator_);
     std::vector<std::string> texts;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       texts.push_back(all.substr(static_cast<std::size_t>(begins[rank]),
@@ -103,6 +134,31 @@ class MpiCoordinator final : public measured::Coordinator {
     }
     return texts;
   }
+  void send(const std::string& text, std::int64_t to) override {
+    MPI_Send(text.data(), count_of(text.size()), MPI_CHAR, narrow(to), kTag, communicator_);
+  }
+  [[nodiscard]] std::string receive(std::int64_t from) override {
+    MPI_Status status;
+    MPI_Probe(narrow(from), kTag, communicator_, &status);
+    int size = 0;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string text(static_cast<std::size_t>(size), '\0');
+    MPI_Recv(text.data(), size, MPI_CHAR, narrow(from), kTag, communicator_, MPI_STATUS_IGNORE);
+    return text;
+  }
+
+ protected:
+  [[nodiscard]] MPI_Comm& communicator() noexcept { return communicator_; }
+
+ private:
+  MPI_Comm communicator_;
+};
+
+/// Some of the processes.
+class MpiSubset final : public MpiCoordinator {
+ public:
+  using MpiCoordinator::MpiCoordinator;
+  ~MpiSubset() override { MPI_Comm_free(&communicator()); }
 };
 
 class MpiProcesses final : public Processes {
@@ -117,9 +173,10 @@ class MpiProcesses final : public Processes {
   [[nodiscard]] measured::Coordinator& world() override { return world_; }
   [[nodiscard]] std::unique_ptr<measured::Communicator> split(RankGroup group,
                                                               std::int64_t color) override {
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, narrow(color), narrow(world_.rank()), &part);
-    return std::make_unique<MpiCommunicator>(part, group);
+    return std::make_unique<MpiCommunicator>(part_of_world(color), group);
+  }
+  [[nodiscard]] std::unique_ptr<measured::Coordinator> subset(std::int64_t color) override {
+    return std::make_unique<MpiSubset>(part_of_world(color));
   }
   [[nodiscard]] std::vector<WireTraffic> traffic() const override { return counted_traffic(); }
   [[nodiscard]] std::string host() const override {
@@ -141,7 +198,13 @@ class MpiProcesses final : public Processes {
   }
 
  private:
-  MpiCoordinator world_;
+  [[nodiscard]] MPI_Comm part_of_world(std::int64_t color) const {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, narrow(color), narrow(world_.rank()), &part);
+    return part;
+  }
+
+  MpiCoordinator world_{MPI_COMM_WORLD};
 };
 
 }  // namespace

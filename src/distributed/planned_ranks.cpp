@@ -67,17 +67,52 @@ void require_stages_fit(const Graph& whole, const ParallelPlan& plan) {
   }
 }
 
+/// Throws if the batch cannot be divided over replicas.
+void require_replicas_run(const ParallelPlan& plan, const Workload& workload) {
+  if (plan.data == 1) return;
+  if (workload.batch_size % plan.data != 0) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("{} replicas do not share a batch of {} sequence{} evenly", plan.data,
+                            workload.batch_size, workload.batch_size == 1 ? "" : "s"),
+                {}, fmt::format("choose a batch that is a multiple of {}", plan.data));
+  }
+  if (workload.images.totals.images > 0 || workload.audio.totals.segments > 0) {
+    throw Error(ErrorCode::invalid_input, "no replicas share images or sound; fit counts them", {},
+                "leave out data parallelism");
+  }
+}
+
+/// Throws for experts that replicas do not share evenly, and for those whose tokens tensor-parallel
+/// ranks would have to gather, or each send.
+void require_experts_run(const ParallelPlan& plan) {
+  if (plan.expert == 1) return;
+  if (plan.data % plan.expert != 0) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("expert parallelism {} does not divide {} replica{}", plan.expert,
+                            plan.data, plan.data == 1 ? "" : "s"),
+                {}, fmt::format("run {} replicas, or a multiple", plan.expert));
+  }
+  const bool own_tokens =
+      plan.sequence == SequenceParallel::on || plan.expert_tensor == ExpertTensor::whole;
+  if (plan.tensor == 1 || !own_tokens) return;
+  throw Error(ErrorCode::invalid_input,
+              "expert parallelism does not run with tokens that sequence parallelism shards; fit "
+              "counts it",
+              {}, "leave out sequence parallelism");
+}
+
 }  // namespace
 
 void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workload& workload) {
-  if (plan.data > 1 || plan.context > 1 || plan.expert > 1 || plan.interleave > 1) {
+  if (plan.context > 1 || plan.interleave > 1) {
     throw Error(ErrorCode::invalid_input,
-                "only tensor, sequence and pipeline parallelism run on this machine", {},
-                "leave out the other degrees; fit counts them");
+                "neither context parallelism nor an interleaved pipeline runs on this machine", {},
+                "leave it out; fit counts it");
   }
   PlanChoice choice;
   choice.parallel = plan;
   ShardingLimits limits = limits_of(build_graph(spec, graph_options(workload)), workload.seq_len);
+  if (limits.experts > 0) require_experts_run(plan);
   // Engines shard the tokens of a training step only; a prefill runs in the same way.
   if (plan.sequence == SequenceParallel::on && limits.one_stack) limits.training = true;
   if (const auto rule = broken_rule(plan, limits)) {
@@ -88,6 +123,7 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
                 "no pipeline runs a model with an encoder of images or sound; fit counts it", {},
                 "leave out pipeline parallelism");
   }
+  require_replicas_run(plan, workload);
   const bool gathers_output = spec.head.language_model && !spec.head.projects_out;
   if (plan.sequence == SequenceParallel::on && !gathers_output) {
     throw Error(ErrorCode::invalid_input,
@@ -107,13 +143,24 @@ PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
   }
   const std::int64_t rank = processes.world().rank();
   context_.tensor = {plan.tensor, rank % plan.tensor};
-  context_.pipeline = {plan.pipeline, rank / plan.tensor};
+  const std::int64_t in_stage = rank % (plan.tensor * plan.data);
+  context_.data = {plan.data, in_stage / plan.tensor};
+  context_.pipeline = {plan.pipeline, rank / (plan.tensor * plan.data)};
   context_.sequence = plan.sequence == SequenceParallel::on ? measured::SequenceShards::on
                                                             : measured::SequenceShards::off;
-  tensor_ = processes.split(RankGroup::tensor, context_.pipeline.rank);
-  pipeline_ = processes.split(RankGroup::pipeline, context_.tensor.rank);
+  tensor_ = processes.split(RankGroup::tensor, rank / plan.tensor);
+  pipeline_ = processes.split(RankGroup::pipeline, in_stage);
+  replica_ = processes.subset(context_.data.rank);
+  // Replicas next to each other hold the experts; each tensor rank has groups of its own.
+  const std::int64_t group = context_.data.rank / plan.expert;
+  const std::int64_t stage_groups = plan.data / plan.expert * plan.tensor;
+  context_.expert = {plan.expert, context_.data.rank % plan.expert};
+  experts_ = processes.split(RankGroup::expert, context_.pipeline.rank * stage_groups +
+                                                    group * plan.tensor + context_.tensor.rank);
   context_.tensor_group = tensor_.get();
   context_.pipeline_group = pipeline_.get();
+  context_.expert_group = experts_.get();
+  context_.replica = replica_.get();
   context_.world = &processes.world();
   context_.traffic = [&processes] { return processes.traffic(); };
   context_.shard = [plan, stage = context_.pipeline.rank](const Graph& whole) {

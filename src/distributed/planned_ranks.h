@@ -16,7 +16,7 @@ namespace headroom::distributed {
 void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workload& workload);
 
 /// The rank of this process: the graph that shard_stage makes for it, and its groups. Ranks are
-/// numbered as in ParallelPlan: tensor first, then pipeline.
+/// numbered as in ParallelPlan: tensor first, then data, then pipeline.
 class PlannedRank {
  public:
   /// Throws Error{invalid_input} if there are more or fewer processes than the plan has devices.
@@ -28,6 +28,8 @@ class PlannedRank {
  private:
   std::unique_ptr<measured::Communicator> tensor_;
   std::unique_ptr<measured::Communicator> pipeline_;
+  std::unique_ptr<measured::Communicator> experts_;
+  std::unique_ptr<measured::Coordinator> replica_;
   measured::RankContext context_;
 };
 

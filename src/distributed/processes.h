@@ -29,6 +29,8 @@ class Processes {
   /// traffic of `group`. Every process must call it.
   [[nodiscard]] virtual std::unique_ptr<measured::Communicator> split(RankGroup group,
                                                                       std::int64_t color) = 0;
+  /// Likewise to coordinate, which is no traffic of a plan.
+  [[nodiscard]] virtual std::unique_ptr<measured::Coordinator> subset(std::int64_t color) = 0;
   /// Calls and bytes of this process so far, counted in MPI's profiling layer.
   [[nodiscard]] virtual std::vector<WireTraffic> traffic() const = 0;
   [[nodiscard]] virtual std::string host() const = 0;

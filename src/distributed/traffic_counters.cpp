@@ -4,6 +4,7 @@
 #include "traffic_counters.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace headroom::distributed {
@@ -73,6 +74,17 @@ int MPI_Reduce_scatter_block(const void* from, void* to, int received, MPI_Datat
                              MPI_Comm communicator) {
   count(communicator, CollectiveKind::reduce_scatter, received, type);
   return PMPI_Reduce_scatter_block(from, to, received, type, op, communicator);
+}
+
+int MPI_Alltoallv(const void* from, const int sent[], const int sent_begins[],
+                  MPI_Datatype sent_type, void* to, const int received[],
+                  const int received_begins[], MPI_Datatype received_type, MPI_Comm communicator) {
+  int ranks = 0;
+  PMPI_Comm_size(communicator, &ranks);
+  count(communicator, CollectiveKind::all_to_all, std::accumulate(sent, sent + ranks, 0),
+        sent_type);
+  return PMPI_Alltoallv(from, sent, sent_begins, sent_type, to, received, received_begins,
+                        received_type, communicator);
 }
 
 int MPI_Send(const void* from, int elements, MPI_Datatype type, int to, int tag,

@@ -13,7 +13,7 @@ namespace headroom {
 const std::vector<CollectiveKind>& measured_collectives() {
   static const std::vector<CollectiveKind> kinds{
       CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-      CollectiveKind::send};
+      CollectiveKind::all_to_all, CollectiveKind::send};
   return kinds;
 }
 

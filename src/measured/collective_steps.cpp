@@ -40,21 +40,36 @@ std::span<const float> values(const float* first, std::int64_t count) {
   return {first, static_cast<std::size_t>(count)};
 }
 
+/// Null for a group that a run does not have.
+Communicator* group_of(const RankContext& rank, RankGroup group) {
+  switch (group) {
+    case RankGroup::tensor:
+      return rank.tensor_group;
+    case RankGroup::pipeline:
+      return rank.pipeline_group;
+    case RankGroup::expert:
+      return rank.expert_group;
+    case RankGroup::context:
+    case RankGroup::data:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void require_group(const Communicator* group) {
   if (group != nullptr) return;
   throw Error(ErrorCode::internal,
               "a collective of a sharded graph has no ranks to communicate with");
 }
 
-}  // namespace
-
 StepBuilder::Run StepBuilder::operator()(const Collective& op) {
   const RankContext* const rank = program_.rank_;
   if (rank == nullptr) {
     throw Error(ErrorCode::internal, "a sharded graph runs on one rank of several");
   }
-  Communicator* const group =
-      op.group == RankGroup::pipeline ? rank->pipeline_group : rank->tensor_group;
+  Communicator* const group = group_of(*rank, op.group);
   switch (op.forward) {
     case CollectiveKind::all_reduce:
       return all_reduce(group);
@@ -64,8 +79,9 @@ StepBuilder::Run StepBuilder::operator()(const Collective& op) {
       return reduce_scatter(group);
     case CollectiveKind::send:
       return send_on(group);
-    case CollectiveKind::none:
     case CollectiveKind::all_to_all:
+      return op.dispatch == Dispatch::forward ? send_to_experts(group) : return_from_experts(group);
+    case CollectiveKind::none:
       break;
   }
   throw Error(ErrorCode::invalid_input, "a run has no such collective",

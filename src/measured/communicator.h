@@ -12,7 +12,7 @@
 namespace headroom::measured {
 
 /// Ranks of one dimension of a parallel plan. Every rank of the group calls the same collectives in
-/// the same order. Buffers are float32; those of ranks have equal sizes.
+/// the same order. Buffers are float32; those of ranks have equal sizes, but for all_to_all.
 class Communicator {
  public:
   Communicator() = default;
@@ -28,12 +28,21 @@ class Communicator {
   virtual void all_gather(std::span<const float> shard, std::span<float> whole) = 0;
   /// `shard` = this rank's part of the sum of all `whole`.
   virtual void reduce_scatter(std::span<const float> whole, std::span<float> shard) = 0;
+  /// Sends a part of `sent` to every rank, in their order, and receives one from each.
+  /// `sent_counts` and `received_counts` have the elements of each part.
+  virtual void all_to_all(std::span<const float> sent, std::span<const std::int64_t> sent_counts,
+                          std::span<float> received,
+                          std::span<const std::int64_t> received_counts) = 0;
+  /// Sends an equal part of `sent` to every rank, and receives one from each: the sizes of later
+  /// parts. A plan does not count it.
+  virtual void exchange_counts(std::span<const std::int64_t> sent,
+                               std::span<std::int64_t> received) = 0;
   virtual void send(std::span<const float> buffer, std::int64_t to) = 0;
   virtual void receive(std::span<float> buffer, std::int64_t from) = 0;
 };
 
-/// All ranks of a run: tokens that a generation chose, agreement on the number of runs, and
-/// reports. A plan counts none of it.
+/// All ranks of a run, or of one replica: tokens that a generation chose, agreement on the number
+/// of runs, and reports. A plan counts none of it.
 class Coordinator {
  public:
   Coordinator() = default;
@@ -49,6 +58,9 @@ class Coordinator {
   virtual void broadcast(std::span<std::int64_t> values, std::int64_t root) = 0;
   /// The texts of all ranks in their order.
   [[nodiscard]] virtual std::vector<std::string> exchange(const std::string& text) = 0;
+  /// Returns once `to` receives the text, or it is on its way.
+  virtual void send(const std::string& text, std::int64_t to) = 0;
+  [[nodiscard]] virtual std::string receive(std::int64_t from) = 0;
 };
 
 }  // namespace headroom::measured

@@ -13,6 +13,7 @@
 #include "cpu_watch.h"
 #include "headroom/error.h"
 #include "interruption.h"
+#include "replicas.h"
 #include "run_memory.h"
 #include "runner.h"
 #include "system.h"
@@ -166,6 +167,7 @@ RankMeasurement rank_measurement(const RankContext& rank, const std::vector<Samp
   RankMeasurement own;
   own.rank = rank.world->rank();
   own.stage = rank.pipeline.rank;
+  own.data_rank = rank.data.rank;
   own.tensor_rank = rank.tensor.rank;
   std::vector<double> times;
   std::vector<double> communication;
@@ -222,14 +224,16 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
                     const RunObserver& observer, const OutputObserver& outputs) {
   require_runnable(model.spec);
+  const GroupPosition replica = options.rank == nullptr ? GroupPosition{} : options.rank->data;
+  const Workload own = workload_of_replica(workload, replica);
   prepare_together(options.rank, [&] {
-    require_run_fits(model.spec, planned_run(workload, options), memory_limit(), options.rank);
+    require_run_fits(model.spec, planned_run(own, options), memory_limit(), options.rank);
   });
   if (options.threads > 0) omp_set_num_threads(options.threads);
   Measurement measurement;
   measurement.context = machine_context(omp_get_max_threads(), options.backend);
-  ModelInputs inputs =
-      given ? *std::move(given) : random_inputs(model.spec, workload, options.seed);
+  ModelInputs inputs = inputs_of_replica(
+      given ? *std::move(given) : random_inputs(model.spec, workload, options.seed), replica);
 
   const CpuWatch watch;
   reset_peak_resident();
@@ -237,9 +241,8 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   std::optional<Session> prepared;
   std::optional<Runner> ready;
   prepare_together(options.rank, [&] {
-    const Session& loaded =
-        prepared.emplace(model.spec, source, session_options(options, workload));
-    ready.emplace(loaded, options, workload, std::move(inputs));
+    const Session& loaded = prepared.emplace(model.spec, source, session_options(options, own));
+    ready.emplace(loaded, options, own, std::move(inputs));
   });
   const Session& session = *prepared;
   Runner& runner = *ready;

@@ -32,13 +32,17 @@ struct RankContext {
   GroupPosition tensor;
   GroupPosition pipeline;
   SequenceShards sequence = SequenceShards::off;
+  GroupPosition data{};                    ///< among the replicas, each with its own sequences
+  GroupPosition expert{};                  ///< among ranks that each hold some of the experts
   Communicator* tensor_group = nullptr;    ///< null: one rank
   Communicator* pipeline_group = nullptr;  ///< likewise; its ranks are the stages
-  Coordinator* world = nullptr;            ///< all ranks
+  Communicator* expert_group = nullptr;
+  Coordinator* world = nullptr;    ///< all ranks
+  Coordinator* replica = nullptr;  ///< the ranks that run the same sequences
   /// Calls and bytes of this process since its start, counted where it calls the MPI library.
   std::function<std::vector<WireTraffic>()> traffic;
 
-  /// Rank in `world` that chooses the tokens of a generation: the first of the last stage. Ranks
+  /// Rank in `replica` that chooses the tokens of a generation: the first of the last stage. Ranks
   /// are numbered tensor first, then pipeline (ParallelPlan).
   [[nodiscard]] std::int64_t choosing_rank() const noexcept {
     return (pipeline.ranks - 1) * tensor.ranks;

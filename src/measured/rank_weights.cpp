@@ -29,7 +29,7 @@ std::vector<std::int64_t> sizes_of(const Weight& weight, const Bindings& sizes) 
   return result;
 }
 
-std::size_t product(std::span<const std::int64_t> sizes) {
+std::size_t elements_of(std::span<const std::int64_t> sizes) {
   return static_cast<std::size_t>(
       std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>{}));
 }
@@ -83,12 +83,12 @@ class RankWeights final : public WeightSource {
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
     const bool elsewhere = !rank_.tensor.is_first() && summed_once_.contains(weight.path);
-    if (elsewhere) return AlignedVector<float>(product(shape));
+    if (elsewhere) return AlignedVector<float>(elements_of(shape));
     const Weight& full = model_weight(weight);
     const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
     AlignedVector<float> values = whole_.load(full, sizes, layer);
     if (sizes == shape) return values;
-    return sliced(values, slices_of(weight, sizes, shape));
+    return sliced(values, slices_of(full, sizes, shape));
   }
 
   /// Other ranks load the tensors that this one does not.
@@ -98,15 +98,31 @@ class RankWeights final : public WeightSource {
   [[nodiscard]] Graph graph() const { return rank_.shard(model_); }
 
   /// The weight of the whole model that `own` is a part of. Layers of several kinds have weights of
-  /// one path, with shapes of their own; a plan changes no formula of a shape.
+  /// one path, with shapes of their own.
   [[nodiscard]] const Weight& model_weight(const Weight& own) const {
     return *std::ranges::find_if(model_.weights, [&](const Weight& weight) {
-      return weight.path == own.path && weight.shape == own.shape;
+      return weight.path == own.path &&
+             std::ranges::equal(weight.shape, own.shape, [&](const Expr& whole, const Expr& part) {
+               return part == whole || part == of_experts(whole);
+             });
     });
   }
 
-  /// Slices along every dimension. Heads of keys and values are repeated on neighbouring ranks
-  /// where there are more ranks than heads.
+  /// The size that a plan writes in place of `whole`, of routed experts: those of one rank, each
+  /// with all features. It changes no other formula of a shape.
+  [[nodiscard]] Expr of_experts(const Expr& whole) const {
+    Expr size = whole;
+    if (const auto experts = model_.sizes.get(Symbol::num_experts)) {
+      size = size.substitute(Symbol::num_experts, *experts / rank_.expert.ranks);
+    }
+    if (const auto features = model_.sizes.get(Symbol::moe_intermediate_size)) {
+      size = size.substitute(Symbol::moe_intermediate_size, *features);
+    }
+    return size;
+  }
+
+  /// Slices of `weight`, the whole model's, along every dimension. Heads of keys and values are
+  /// repeated on neighbouring ranks where there are more ranks than heads.
   [[nodiscard]] std::vector<Slice> slices_of(const Weight& weight,
                                              const std::vector<std::int64_t>& whole,
                                              const std::vector<std::int64_t>& own) const {
@@ -117,6 +133,10 @@ class RankWeights final : public WeightSource {
         continue;
       }
       const Expr& size = weight.shape[i];
+      if (size == Expr(Symbol::num_experts)) {
+        slices.push_back({rank_.expert.rank * own[i], own[i], whole[i]});
+        continue;
+      }
       const bool heads = size.degree(Symbol::num_attention_heads) > 0;
       const bool kv_heads = size.degree(Symbol::num_key_value_heads) > 0;
       if (heads && kv_heads) {

@@ -17,7 +17,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr Integer kFloat32Bytes = sizeof(float);
 constexpr Integer kTokenBytes = sizeof(std::int64_t);
 
 template <class... Factors>

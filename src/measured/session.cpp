@@ -21,7 +21,7 @@ Session::Session(ModelSpec spec, WeightSource& source, const SessionOptions& opt
                 options.activations, options.head_rows, options.rank}) {}
 
 void share_tokens(std::span<std::int64_t> tokens, const RankContext* rank) {
-  if (rank != nullptr) rank->world->broadcast(tokens, rank->choosing_rank());
+  if (rank != nullptr) rank->replica->broadcast(tokens, rank->choosing_rank());
 }
 
 Lengths lengths_of(const ModelInputs& inputs, std::int64_t room) {

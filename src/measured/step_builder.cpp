@@ -18,7 +18,7 @@ StepBuilder::StepBuilder(Program& program, const Block& block) : program_(progra
 
 StepBuilder::Run StepBuilder::step(const Node& node) {
   node_ = &node;
-  return std::visit(*this, node.op);
+  return in_rounds(std::visit(*this, node.op));
 }
 
 std::int64_t StepBuilder::integer(const Expr& expr) const {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "expert_exchange.h"
 #include "images.h"
 #include "kernels/attention.h"
 #include "kernels/blocked_attention.h"
@@ -22,6 +23,9 @@ namespace headroom::measured {
 
 /// Bytes of a float32, as a signed factor.
 inline constexpr auto kFloatBytes = static_cast<std::int64_t>(sizeof(float));
+
+/// Throws Error{internal} for a collective without ranks.
+void require_group(const Communicator* group);
 
 /// Copies an operator's first input to its output; does nothing if the operator runs in place.
 struct InputCopy {
@@ -182,6 +186,15 @@ class StepBuilder {
   [[nodiscard]] Run keep_sound(const PatchRows& op);
   // Collectives of a sharded graph.
   [[nodiscard]] Run all_reduce(Communicator* group);
+  [[nodiscard]] Run send_to_experts(Communicator* group);
+  [[nodiscard]] Run return_from_experts(Communicator* group);
+  /// `run` of the node that is being bound. On the way between tokens and experts of several ranks
+  /// it also runs the other rounds of an ExpertExchange.
+  [[nodiscard]] Run in_rounds(Run run);
+  /// Routed experts that read or write `tensor`, the tokens' side of an all-to-all.
+  [[nodiscard]] const Node& experts_beside(TensorId tensor) const;
+  /// Order of the selections that the node's experts run on.
+  [[nodiscard]] std::shared_ptr<const ExpertPlan> expert_plan() const;
   [[nodiscard]] Run gather_features(Communicator* group);
   [[nodiscard]] Run gather_tokens(Communicator* group);
   /// Plan of routed experts, if the node gathers a routing; else null.
@@ -255,7 +268,8 @@ class StepBuilder {
     std::shared_ptr<AlignedVector<float>> globals;
   };
   std::optional<ChunkOperands> chunks_;
-  std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;  ///< by tensor of the routing
+  std::map<TensorId, std::shared_ptr<ExpertPlan>> plans_;          ///< by tensor of the routing
+  std::map<TensorId, std::shared_ptr<ExpertExchange>> exchanges_;  ///< likewise
 };
 
 }  // namespace headroom::measured

@@ -5,7 +5,6 @@
 namespace headroom::measured {
 namespace {
 
-constexpr Integer kFloat32Bytes = sizeof(float);
 constexpr Integer kBfloat16Bytes = 2;
 
 /// Ways in which the operators of a graph read a weight.

@@ -12,6 +12,8 @@
 
 namespace headroom::measured {
 
+inline constexpr Integer kFloat32Bytes = sizeof(float);
+
 /// The packed linear layer of an operator; for a patch embedding, of its projection: the number of
 /// the node's weights in it, and the size of its input. A grouped convolution has one per group, as
 /// experts are.

@@ -164,6 +164,10 @@ class TensorParallelPass {
     return std::ranges::any_of(shape, encoded) ? Symbol::enc_seq_len : Symbol::seq_len;
   }
 
+  [[nodiscard]] bool has_token_shards(TensorId tensor) const {
+    return result_.tensors[tensor].elements().degree(Symbol::sequence_shard_len) > 0;
+  }
+
   void shard_sequence(TensorId tensor) {
     if (!sequence_) return;
     for (Expr& size : result_.tensors[tensor].shape) size = sharded(size);
@@ -195,11 +199,13 @@ class TensorParallelPass {
   TensorId gathered(TensorId input, const Node& node) {
     const auto known = gathered_.find(input);
     if (known != gathered_.end()) return known->second;
-    if (!sequence_ && !training_) return input;
+    // A table of relative positions has no tokens, and is whole on every rank.
+    const bool shards = sequence_ && has_token_shards(input);
+    if (!shards && !training_) return input;
     std::vector<Expr> shape = source_.tensors[original(input)].shape;
     const Symbol length = length_of(shape);
     const TensorId output = add_tensor(node.path + ".input", std::move(shape));
-    if (sequence_) {
+    if (shards) {
       const Collective gather{RankGroup::tensor,
                               CollectiveKind::all_gather,
                               training_ ? CollectiveKind::reduce_scatter : CollectiveKind::none,

@@ -32,6 +32,7 @@ Table rank_table(const RanksMeasurement& measured) {
   Table table;
   table.columns = {number_column("rank", "Rank"),
                    number_column("stage", "Stage"),
+                   number_column("data_rank", "DP"),
                    number_column("tensor_rank", "TP"),
                    milliseconds_column("time_s", "Time"),
                    milliseconds_column("communication_s", "Comm."),
@@ -41,10 +42,10 @@ Table rank_table(const RanksMeasurement& measured) {
                    bytes_column("arena_peak_bytes", "Arena", measured, arena),
                    words_column("host", "Host", Importance::optional)};
   for (const RankMeasurement& rank : measured.ranks) {
-    table.rows.push_back({Integer{rank.rank}, Integer{rank.stage}, Integer{rank.tensor_rank},
-                          rank.time_s, rank.communication_s, Integer{rank.counted.matrix_flops},
-                          Integer{weights(rank)}, Integer{cache(rank)}, Integer{arena(rank)},
-                          rank.host});
+    table.rows.push_back({Integer{rank.rank}, Integer{rank.stage}, Integer{rank.data_rank},
+                          Integer{rank.tensor_rank}, rank.time_s, rank.communication_s,
+                          Integer{rank.counted.matrix_flops}, Integer{weights(rank)},
+                          Integer{cache(rank)}, Integer{arena(rank)}, rank.host});
   }
   return table;
 }
@@ -110,6 +111,7 @@ Json bytes_or_null(const std::optional<std::int64_t>& bytes) {
 Json to_json(const RankMeasurement& rank) {
   Json json{{"rank", rank.rank},
             {"stage", rank.stage},
+            {"data_rank", rank.data_rank},
             {"tensor_rank", rank.tensor_rank},
             {"host", rank.host},
             {"time_s", rank.time_s},

@@ -2,9 +2,11 @@
 // and generated tokens by value; FLOPs, weights, KV-cache, arena and traffic of every rank with the
 // counts that the analytic module derives from the rank's graph. Each process also runs the whole
 // model. Started by mpirun (tests/distributed/CMakeLists.txt):
-//   mpirun -n 4 headroom_check_ranks TP PP on|off LEAST FOLDER…
-// Each folder holds folders of models. Prints one line a model; exit status 1 if one differs, or if
-// fewer than LEAST run under the plan.
+//   mpirun -n 4 headroom_check_ranks TP PP on|off DP EP LEAST FOLDER…
+// With replicas, each rank compares its own sequences. Experts run on the tokens that chose them,
+// and a plan assumes that all are chosen as often: their FLOPs and the bytes of their all-to-alls
+// are compared as the sums of all ranks. Each folder holds folders of models. Prints one line a
+// model; exit status 1 if one differs, or if fewer than LEAST run under the plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include "images.h"
 #include "inputs.h"
 #include "planned_ranks.h"
+#include "replicas.h"
 #include "session.h"
 
 namespace {
@@ -72,8 +75,24 @@ std::vector<WireTraffic> planned_traffic(const Graph& graph, const Bindings& val
   return rows;
 }
 
+Integer sum_over(Coordinator& world, Integer value) {
+  Integer sum = 0;
+  for (const std::string& text : world.exchange(std::to_string(static_cast<std::int64_t>(value)))) {
+    sum += std::stoll(text);
+  }
+  return sum;
+}
+
+/// Replaces the bytes that depend on the choice of experts by the sum of all ranks.
+void add_over_ranks(std::vector<WireTraffic>& rows, const RankContext& rank) {
+  const auto row = std::ranges::find(rows, CollectiveKind::all_to_all, &WireTraffic::kind);
+  const Integer bytes = sum_over(*rank.world, row == rows.end() ? 0 : row->bytes);
+  if (row != rows.end()) row->bytes = static_cast<std::int64_t>(bytes);
+}
+
 void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTraffic>& before,
-                     std::vector<WireTraffic> planned, Problems& problems) {
+                     std::vector<WireTraffic> planned, const RankContext& rank,
+                     Problems& problems) {
   for (WireTraffic& row : counted) {
     for (const WireTraffic& earlier : before) {
       if (earlier.group != row.group || earlier.kind != row.kind) continue;
@@ -85,6 +104,8 @@ void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTra
   const auto order = [](const WireTraffic& row) { return std::pair{row.group, row.kind}; };
   std::ranges::sort(counted, {}, order);
   std::ranges::sort(planned, {}, order);
+  add_over_ranks(counted, rank);
+  add_over_ranks(planned, rank);
   if (counted == planned) return;
   const auto list = [](const std::vector<WireTraffic>& rows) {
     std::string text;
@@ -145,10 +166,33 @@ Workload step_after(const Lengths& prompt, std::int64_t past) {
   return step;
 }
 
-std::int64_t flops_of(const Program& program) {
-  std::int64_t flops = 0;
+/// FLOPs of routed experts, and of all other operators.
+struct PassFlops {
+  Integer experts = 0;
+  Integer others = 0;
+
+  void add(const Node& node, Integer flops) {
+    (std::holds_alternative<ExpertLinear>(node.op) ? experts : others) += flops;
+  }
+};
+
+PassFlops counted_flops(const Program& program) {
+  PassFlops flops;
   for (const ProgramBlock& block : program.blocks()) {
-    for (const StepCount& count : block.counts) flops += count.matrix_flops;
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+      flops.add(*block.steps[i].node, block.counts[i].matrix_flops);
+    }
+  }
+  return flops;
+}
+
+PassFlops planned_flops(const Analysis& analysis, const PlannedPass& pass) {
+  PassFlops flops;
+  auto row = analysis.nodes.begin();
+  for (const Block& block : pass.graph.blocks) {
+    for (const Node& node : block.nodes) {
+      flops.add(node, (row++)->cost.forward.matrix_flops.evaluate(pass.values));
+    }
   }
   return flops;
 }
@@ -164,7 +208,16 @@ void check_pass(const Session& session, const Program& program, const KvCache& c
   const auto require = [&](const char* what, Integer counted, Integer planned) {
     require_equal((phase + what).c_str(), counted, planned, problems);
   };
-  require("FLOPs", flops_of(program), analysis.total.forward.matrix_flops.evaluate(values));
+  const PassFlops counted = counted_flops(program);
+  const PassFlops planned = planned_flops(analysis, pass);
+  require("FLOPs outside of experts", counted.others, planned.others);
+  const RankContext& rank = *session.rank();
+  if (rank.expert.ranks == 1) {
+    require("FLOPs of experts", counted.experts, planned.experts);
+  } else {
+    require("FLOPs of all ranks' experts", sum_over(*rank.world, counted.experts),
+            sum_over(*rank.world, planned.experts));
+  }
   require("KV-cache", cache.bytes(), kv_cache_bytes(analysis).evaluate(values));
   require("arena", program.arena_peak_bytes(), peak);
   if (graph.options.phase == Phase::prefill) {
@@ -175,15 +228,16 @@ void check_pass(const Session& session, const Program& program, const KvCache& c
 void check_prefill(const Session& session, const Model& model, const ParallelPlan& plan,
                    Problems& problems) {
   const RankContext& rank = *session.rank();
-  const Lengths lengths = lengths_of(session.spec(), model.inputs.inputs);
+  const ModelInputs inputs = inputs_of_replica(model.inputs.inputs, rank.data);
+  const Lengths lengths = lengths_of(session.spec(), inputs);
   KvCache cache = session.make_cache(lengths);
-  const auto program = session.program(Phase::prefill, model.inputs.inputs, lengths, cache);
+  const auto program = session.program(Phase::prefill, inputs, lengths, cache);
   const std::vector<WireTraffic> before = rank.traffic();
   program->run();
   const std::vector<WireTraffic> after = rank.traffic();
   const PlannedPass pass = planned_pass(session, workload_of(lengths), plan);
   check_pass(session, *program, cache, pass, problems);
-  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), problems);
+  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), rank, problems);
 }
 
 ModelInputs inputs_of(const GeneratePrompt& prompt) {
@@ -214,7 +268,7 @@ void check_step(const Session& session, const GeneratePrompt& prompt, const Para
   const std::vector<WireTraffic> after = rank.traffic();
   const PlannedPass pass = planned_pass(session, step_after(whole, whole.capacity - 1), plan);
   check_pass(session, *program, cache, pass, problems);
-  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), problems);
+  compare_traffic(after, before, planned_traffic(pass.graph, pass.values), rank, problems);
 }
 
 void add_rows(const std::vector<WireTraffic>& more, std::vector<WireTraffic>& rows) {
@@ -249,7 +303,8 @@ void check_generation(Session& whole, Session& session, const GeneratePrompt& pr
   const Generation one = whole.generate(prompt);
   const std::vector<WireTraffic> before = rank.traffic();
   const Generation all = session.generate(prompt);
-  compare_traffic(rank.traffic(), before, planned_generation(session, prompt, plan), problems);
+  compare_traffic(rank.traffic(), before, planned_generation(session, prompt, plan), rank,
+                  problems);
   if (one.ids != all.ids) problems.emplace_back("other tokens are generated");
   if (rank.pipeline.is_last()) compare(all.logits, one.logits, problems);
   check_step(session, prompt, plan, problems);
@@ -270,13 +325,14 @@ void check_model(const fs::path& folder, const Model& model, const ParallelPlan&
   std::optional<Session> prepared;
   run_together(*rank.world, [&] { prepared.emplace(session_of(folder, model.spec, &rank)); });
   Session& session = *prepared;
-  for (const NamedTensor& tensor : session.forward(model.inputs.inputs)) {
+  const ModelInputs own = inputs_of_replica(model.inputs.inputs, rank.data);
+  for (const NamedTensor& tensor : session.forward(own)) {
     const auto found = std::ranges::find(expected, tensor.name, &NamedTensor::name);
     if (found == expected.end()) {
       problems.push_back(tensor.name + " is no output of one process");
       continue;
     }
-    compare(tensor, *found, problems);
+    compare(tensor, output_of_replica(*found, rank.data), problems);
     ++compared;
   }
   check_prefill(session, model, plan, problems);
@@ -300,13 +356,20 @@ Workload sharded_workload(const ModelSpec& spec, std::int64_t batch) {
   return resolve(request, spec);
 }
 
-GeneratePrompt random_prompt(const ModelSpec& spec) {
-  ModelInputs inputs = random_inputs(spec, sharded_workload(spec, 1), 2);
+GeneratePrompt random_prompt(const ModelSpec& spec, std::int64_t replica) {
+  const auto seed = static_cast<std::uint64_t>(2 + replica);
+  ModelInputs inputs = random_inputs(spec, sharded_workload(spec, 1), seed);
   GeneratePrompt prompt{std::move(inputs.main), std::move(inputs.encoder), 3};
   prompt.audio_features = std::move(inputs.audio_features);
   prompt.images = std::move(inputs.images);
   prompt.audio = std::move(inputs.audio);
   return prompt;
+}
+
+/// Returns whether the ranks divide these inputs: their tokens, and their sequences.
+bool divides(const ParallelPlan& plan, const ModelInputs& inputs) {
+  if (plan.sequence == SequenceParallel::on) return false;
+  return plan.data == 1 || (inputs.main.batch % plan.data == 0 && !inputs.images && !inputs.audio);
 }
 
 /// Checks the model of `folder`, and prints the outcome on rank 0.
@@ -318,12 +381,16 @@ Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const Ran
     model.spec = load_model(folder.string()).spec;
     model.inputs = read_inputs(folder / "inputs.json", model.spec);
     Workload workload;
-    if (plan.sequence == SequenceParallel::on) {  // of a length that the ranks divide
-      workload = sharded_workload(model.spec, 2);
-      const bool generates = model.inputs.generate.has_value();
+    const bool generates = model.inputs.generate.has_value();
+    if (!divides(plan, model.inputs.inputs)) {
+      workload = sharded_workload(model.spec, 2 * plan.data);
       model.inputs = {random_inputs(model.spec, workload, 1), std::nullopt};
-      if (generates) model.inputs.generate = random_prompt(model.spec);
     }
+    const bool other_prompts = plan.sequence == SequenceParallel::on || plan.data > 1;
+    if (generates && other_prompts) {
+      model.inputs.generate = random_prompt(model.spec, rank.data.rank);
+    }
+    workload.batch_size = model.inputs.inputs.main.batch;
     workload.seq_len = model.inputs.inputs.main.seq_len;
     distributed::require_runs(plan, model.spec, workload);
     check_model(folder, model, plan, rank, problems, compared);
@@ -364,13 +431,15 @@ int check_all(const std::vector<std::string>& arguments) {
   plan.tensor = std::stoll(arguments.at(0));
   plan.pipeline = std::stoll(arguments.at(1));
   if (arguments.at(2) == "on") plan.sequence = SequenceParallel::on;
-  const std::size_t least_equal = std::stoull(arguments.at(3));
+  plan.data = std::stoll(arguments.at(3));
+  plan.expert = std::stoll(arguments.at(4));
+  const std::size_t least_equal = std::stoull(arguments.at(5));
   const auto processes = distributed::Processes::join();
   const distributed::PlannedRank rank(*processes, plan);
   std::size_t equal = 0;
   std::size_t differing = 0;
   try {
-    for (const fs::path& folder : models_in({arguments.begin() + 4, arguments.end()})) {
+    for (const fs::path& folder : models_in({arguments.begin() + 6, arguments.end()})) {
       const Outcome outcome = check_folder(folder, plan, rank.context());
       equal += outcome == Outcome::equal ? 1 : 0;
       differing += outcome == Outcome::differs ? 1 : 0;

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# timed.sh HEADROOM SCHEMAS DECODER 'PROCESSES DEGREES'…: collectives are measured between processes,
-# and a comparison over processes has exact counts and the times of every rank, in every phase.
+# timed.sh HEADROOM SCHEMAS DECODER MIXTURE 'PROCESSES DEGREES'…: collectives are measured between
+# processes, and a comparison over processes has exact counts and the times of every rank, in every
+# phase.
 set -euo pipefail
 headroom=$1
 schemas=$2
 decoder=$3
+mixture=$4
 source "$(dirname "$0")/mpirun.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -38,13 +40,16 @@ compared() {
     --tolerance time=1e9% --tolerance ttft_s=1e9% --tolerance tpot_s=1e9% --json \
     >"$folder/$number.json" </dev/null
 }
-for plan in "${@:4}"; do
+for plan in "${@:5}"; do
   read -r processes degrees <<<"$plan"
   read -ra degrees <<<"$degrees"
   compared "$processes" bert-tiny "${degrees[@]}"
   compared "$processes" "$decoder" "${degrees[@]}" --phase decode --past 16
   compared "$processes" "$decoder" "${degrees[@]}" --phase generate --seq 8 --new-tokens 4
 done
+compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --seq 8
+compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --phase decode --past 16
+compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --phase generate --seq 8 --new-tokens 4
 python3 - "$folder" "$schemas" "$number" <<'END'
 import json
 import pathlib
@@ -54,13 +59,13 @@ folder, schemas = map(pathlib.Path, sys.argv[1:3])
 profile = json.loads((folder / "profile.json").read_text())
 tables = profile["collectives"]["tables"]
 names = [table["collective"] for table in tables]
-assert names == ["all_reduce", "all_gather", "reduce_scatter", "send"]
+assert names == ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 for table in tables:
     assert (table["processes"], table["ranks"], table["hosts"]) == (2, 2, 1), table
     first, last = table["points"][0], table["points"][-1]
     assert last["bytes"] == first["bytes"] * 4 ** 8 and last["seconds"] > first["seconds"], table
-reports = [json.loads(path.read_text()) for path in sorted(folder.glob("[0-9].json"))]
-assert len(reports) == int(sys.argv[3]) >= 3
+reports = [json.loads(path.read_text()) for path in sorted(folder.glob("[0-9]*.json"))]
+assert len(reports) == int(sys.argv[3]) >= 6
 for report in reports:
     rows = {row["quantity"]: row for row in report["rows"]}
     for count in ("parameters", "matrix_flops", "weight_bytes", "peak_activation_bytes"):

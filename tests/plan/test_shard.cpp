@@ -125,6 +125,22 @@ TEST_CASE("a tensor-parallel layer all-reduces b·s·d twice forward and twice b
 }
 
 // arXiv 2205.05198, section 4.2.2: an all-reduce is a reduce-scatter and an all-gather.
+TEST_CASE("sequence parallelism gathers tokens, not a table of relative positions") {
+  const ModelSpec spec = load_model((data_folder() / "golden/models/deberta_v2").string()).spec;
+  const Graph rank =
+      shard(build_graph(spec, {Phase::prefill}), tensor_plan(2, SequenceParallel::on));
+  std::size_t gathered = 0;
+  for (const Block& block : rank.blocks) {
+    for (const Node& node : block.nodes) {
+      const auto* const op = std::get_if<Collective>(&node.op);
+      if (op == nullptr || op->forward != CollectiveKind::all_gather) continue;
+      CHECK(op->bytes.degree(Symbol::sequence_shard_len) == 1);
+      ++gathered;
+    }
+  }
+  CHECK(gathered > 0);
+}
+
 TEST_CASE("sequence parallelism sends as many bytes as tensor parallelism alone") {
   const Graph whole = training_graph(gpt(768, 12, 12));
   const Workload workload = training(2, 256);

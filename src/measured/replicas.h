@@ -1,0 +1,26 @@
+// Data parallelism: every replica of a model runs some of the sequences. Internal to src/measured
+// and the program.
+#pragma once
+
+#include "headroom/workload.h"
+#include "inputs.h"
+#include "rank_context.h"
+#include "session.h"
+
+namespace headroom::measured {
+
+/// The sequences of `whole` that a replica runs: an equal share of the batch, in its order. The
+/// replicas must divide the batch. Throws Error{invalid_input} for images or sound in a text, which
+/// belong to no one sequence.
+[[nodiscard]] ModelInputs inputs_of_replica(ModelInputs whole, GroupPosition replica);
+
+/// `whole` with the batch of one replica.
+[[nodiscard]] Workload workload_of_replica(Workload whole, GroupPosition replica);
+
+/// The part of an output of all sequences that belongs to a replica's.
+[[nodiscard]] NamedTensor output_of_replica(const NamedTensor& whole, GroupPosition replica);
+
+/// Appends an output of the next replica's sequences.
+void append_replica(const NamedTensor& next, NamedTensor& whole);
+
+}  // namespace headroom::measured
