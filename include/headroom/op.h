@@ -388,7 +388,7 @@ enum class CollectiveKind {
 enum class Dispatch { none, forward, backward };
 
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
-/// sharded graph (parallel_plan.h), which headroom counts and does not run.
+/// sharded graph (parallel_plan.h), whose forward pass runs over several processes.
 struct Collective {
   RankGroup group = RankGroup::tensor;
   CollectiveKind forward = CollectiveKind::none;
