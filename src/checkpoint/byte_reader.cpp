@@ -9,10 +9,11 @@ namespace headroom::checkpoint {
 std::span<const std::byte> ByteReader::take_bytes(std::uint64_t count) {
   if (count > left()) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("ends at byte {}; {} more are needed", bytes_.size(), count - left()),
+                fmt::format("ends at byte {}; {} more are needed", content_.file_size, count - left()),
                 file_, "download the file again: it is damaged or truncated");
   }
-  const auto taken = bytes_.subspan(position_, count);
+  if (count > content_.bytes.size() - position_) refuse_partial(file_);
+  const auto taken = content_.bytes.subspan(position_, count);
   position_ += count;
   return taken;
 }

@@ -9,16 +9,20 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+
+#include "file_head.h"
 
 namespace headroom::checkpoint {
 
 static_assert(std::endian::native == std::endian::little, "stored numbers are little-endian");
 
-/// Every take function throws Error{invalid_input} naming the file if too few bytes are left.
+/// Every take function throws Error naming the file if too few bytes are left: invalid_input at the
+/// end of the file, missing_resource at the end of what was read of it.
 class ByteReader {
  public:
-  ByteReader(std::span<const std::byte> bytes, std::string file)
-      : bytes_(bytes), file_(std::move(file)) {}
+  ByteReader(const FileHead& content, std::string file)
+      : content_(content), file_(std::move(file)) {}
 
   template <class Value>
   requires std::is_arithmetic_v<Value>
@@ -34,11 +38,12 @@ class ByteReader {
   [[nodiscard]] std::string_view take_text();
 
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  [[nodiscard]] std::uint64_t left() const noexcept { return bytes_.size() - position_; }
+  /// Bytes from here to the end of the file.
+  [[nodiscard]] std::uint64_t left() const noexcept { return content_.file_size - position_; }
   [[nodiscard]] const std::string& file() const noexcept { return file_; }
 
  private:
-  std::span<const std::byte> bytes_;
+  FileHead content_;
   std::string file_;
   std::uint64_t position_ = 0;
 };

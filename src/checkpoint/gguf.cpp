@@ -145,7 +145,7 @@ void require_apart(const std::vector<GgufTensor>& tensors, const std::string& fi
 }  // namespace
 
 GgufContent parse_gguf(const FileHead& content, const std::string& file) {
-  ByteReader reader(content.bytes, file);
+  ByteReader reader(content, file);
   GgufContent parsed;
   require_magic(reader);
   parsed.version = take_version(reader);
@@ -160,9 +160,8 @@ GgufContent parse_gguf(const FileHead& content, const std::string& file) {
   const std::uint64_t alignment = alignment_of(parsed, file);
   const std::uint64_t padding =
       round_up<std::uint64_t>(reader.position(), alignment) - reader.position();
-  const std::uint64_t left = content.file_size - reader.position();
-  const std::uint64_t data_size = padding > left ? 0 : left - padding;
-  parsed.data_begin = reader.position() + std::min(padding, left);
+  const std::uint64_t data_size = padding > reader.left() ? 0 : reader.left() - padding;
+  parsed.data_begin = reader.position() + std::min(padding, reader.left());
   for (const GgufTensor& tensor : parsed.tensors) {
     require_inside(tensor, alignment, data_size, file);
   }

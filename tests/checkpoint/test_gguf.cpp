@@ -66,6 +66,8 @@ TEST_CASE("the beginning of a file suffices for the tensors of its header") {
   CHECK(content.tensors[1].bytes == 3 * 64 * 4);
   CHECK(content.data_begin == header);
   CHECK_THROWS_AS((void)parse_gguf({bytes.first(header), whole.size() - 1}, "f"), Error);
+  CHECK_THROWS_WITH((void)parse_gguf({bytes.first(header - 40), whole.size()}, "f"),
+                    doctest::Contains("only its beginning was read"));
 }
 
 TEST_CASE("metadata and tensors of versions 2 and 3 are read") {
