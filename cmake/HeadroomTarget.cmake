@@ -21,6 +21,9 @@ function(headroom_settings target)
     set(sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all)
     target_compile_options(${target} PRIVATE ${sanitizers})
     target_link_options(${target} PUBLIC ${sanitizers})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)  # for programs in C that link the library
+      target_link_options(${target} PUBLIC -fsanitize-link-c++-runtime -lstdc++)
+    endif()
     # With sanitizers, GCC takes parts of std::regex for uninitialised (GCC bug 105562).
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     # With detect_stack_use_after_return, GCC before 13.3 aligns frames to 32 bytes and accesses

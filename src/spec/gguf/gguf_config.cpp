@@ -67,7 +67,7 @@ void add_head_dim(const GgufMetadataReader& metadata, GgufHeadDim when, ConfigDr
   if (!head_dim) return;
   const auto width = metadata.count("embedding_length").value_or(0);
   const auto heads = metadata.count("attention.head_count").value_or(0);
-  const bool usual = heads > 0 && width == heads * *head_dim && width / heads == *head_dim;
+  const bool usual = heads > 0 && width % heads == 0 && width / heads == *head_dim;
   if (!usual || when == GgufHeadDim::always) config.set_count("head_dim", *head_dim);
 }
 
