@@ -43,11 +43,12 @@ std::int64_t rank_in(MPI_Comm communicator) {
 /// Parts of a buffer, one for each rank, in their order.
 struct Parts {
   explicit Parts(std::span<const std::int64_t> elements) : begins(elements.size()) {
+    const std::int64_t sum = std::accumulate(elements.begin(), elements.end(), std::int64_t{0});
+    (void)count_of(static_cast<std::size_t>(sum));  // the parts begin at numbers that MPI counts
     for (const std::int64_t count : elements) {
       counts.push_back(count_of(static_cast<std::size_t>(count)));
     }
     std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), 0);
-    (void)count_of(std::accumulate(elements.begin(), elements.end(), std::size_t{0}));
   }
 
   std::vector<int> counts;

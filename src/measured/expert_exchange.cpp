@@ -10,8 +10,8 @@ namespace {
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::vector<std::int64_t> times(const std::vector<std::int64_t>& rows, std::int64_t width) {
-  std::vector<std::int64_t> elements;
-  for (const std::int64_t count : rows) elements.push_back(count * width);
+  std::vector<std::int64_t> elements = rows;
+  for (std::int64_t& count : elements) count *= width;
   return elements;
 }
 
