@@ -3,6 +3,7 @@
 #include "headroom/error.h"
 #include "own_machine.h"
 #include "processes.h"
+#include "sweep_runs.h"
 
 namespace headroom::cli {
 
@@ -27,6 +28,8 @@ Measurement run_once(const Model& /*model*/, const Workload& /*workload*/) {
   throw Error(ErrorCode::missing_resource, "the page runs no models", {},
               "install headroom to measure one");
 }
+
+void sweep_on_ranks(const SweepCommand& command) { sweep_on_one_process(command); }
 
 }  // namespace headroom::cli
 

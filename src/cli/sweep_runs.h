@@ -1,0 +1,76 @@
+// Runs of a sweep, on one process and on several.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "efficiency_options.h"
+#include "headroom/report.h"
+#include "model_reading.h"
+#include "output_file.h"
+#include "progress.h"
+
+namespace headroom::cli {
+
+/// The options of a sweep.
+struct SweepCommand {
+  std::string model;
+  ModelReading reading;
+  std::string machine;
+  GivenEfficiency efficiency;
+  SweepGrid grid;
+  std::optional<SweepFormat> format;
+  std::string file;
+  bool quiet = false;
+};
+
+/// A command whose model and machine are read.
+struct PreparedSweep {
+  Model model;
+  std::optional<MachineProfile> machine;
+  SweepGrid grid;
+  Integer rows = 0;
+  std::vector<std::string> notes;
+};
+
+/// Reads the model and the machine. Throws Error, also for a grid that no disk holds.
+[[nodiscard]] PreparedSweep prepare(const SweepCommand& command);
+
+/// The format of the rows: the option's, or the user's, whose JSON is lines of it here.
+[[nodiscard]] SweepFormat format_of(const SweepCommand& command);
+
+/// Standard output, or a file that gets its name once it is complete. Writes whole rows only, so
+/// the output of an interrupted sweep is valid.
+class RowStream {
+ public:
+  /// Standard output if `file` is empty.
+  explicit RowStream(const std::string& file);
+
+  /// The buffer of rows.
+  std::string& text() noexcept { return text_; }
+  void flush_when_long();
+  void finish();
+  /// Gives the rows written so far the name of a partial file. Returns it; empty for standard
+  /// output.
+  std::string finish_partial();
+
+ private:
+  void flush();
+
+  std::optional<detail::OutputFile> file_;
+  std::string text_;
+};
+
+/// Draws the progress of a sweep. Returns false once a signal asked for the end.
+bool show_rows(ProgressBar& bar, Integer rows, Integer size);
+
+/// Ends the output of a sweep with its notes.
+void write_end(const SweepCommand& command, const SweepWriter& writer,
+               std::vector<std::string> notes);
+
+void sweep_on_one_process(const SweepCommand& command);
+/// Every process that was started with this one must call it. Throws Error.
+void sweep_on_ranks(const SweepCommand& command);
+
+}  // namespace headroom::cli
