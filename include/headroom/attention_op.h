@@ -348,9 +348,10 @@ struct GlobalRows {
   [[nodiscard]] Expr added() const { return batch * summed * width; }
 };
 
-/// φ(x) = elu(x) + 1 of queries and keys, in place (arXiv 2006.16236, eq. 7).
+/// φ of queries and keys, in place.
 struct FeatureMap {
   HeadRows heads;
+  FeatureMapKind kind = FeatureMapKind::elu_plus_one;
 };
 
 /// φ(Q)·(φ(K)ᵀ·V) divided by φ(Q)·Σφ(K). The causal form keeps a running state (arXiv 2006.16236,

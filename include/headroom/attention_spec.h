@@ -59,6 +59,11 @@ enum class AttentionKind {
   none,
 };
 enum class AttentionScale { inverse_sqrt_head_dim, none, fixed };
+/// Feature map φ of linear attention. `elu_plus_one`: elu(x) + 1 (arXiv 2006.16236, eq. 7); `relu`:
+/// max(x, 0) (arXiv 2009.14794, section 4); `exp`: e^x (arXiv 2402.04347, section 4); `softmax`:
+/// over the dimensions of each head (arXiv 1812.01243, section 3.2, of its queries; here of keys
+/// too, since a running state cannot divide by a sum over later keys).
+enum class FeatureMapKind { elu_plus_one, relu, exp, softmax };
 /// Type of the softmax in the reference code.
 enum class SoftmaxPrecision { activation, float32 };
 
@@ -416,6 +421,7 @@ struct AttentionSpec {
   std::optional<RopeSpec> rope{};  ///< where it differs from the model's RoPE
   std::optional<TemperatureTuning> temperature{};
   AttentionKind kind = AttentionKind::softmax;
+  FeatureMapKind feature_map = FeatureMapKind::elu_plus_one;  ///< of linear attention
   AttentionScale scale = AttentionScale::inverse_sqrt_head_dim;
   SoftmaxPrecision softmax = SoftmaxPrecision::activation;
   AlibiSpec alibi{};
@@ -423,6 +429,8 @@ struct AttentionSpec {
   bool qkv_bias = false;
   bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
   bool output_bias = false;
+  /// false: a layer by itself ends with the heads' context, `[batch, seq, heads·value_head_dim]`.
+  bool output_projection = true;
   bool sinks = false;  ///< one trained score per head joins the softmax, without a value
   ContextGate output_gate = ContextGate::none;
   bool rotary = true;  ///< with rotary positions: false for layers without RoPE

@@ -304,12 +304,20 @@ struct GenerationRow {
   std::optional<double> time_with_s;
 };
 
-/// Generation with and without a KV-cache.
+/// Generations to compare.
+struct GenerationRequest {
+  std::int64_t prompt = 1;  ///< tokens before the new ones; of an encoder-decoder's decoder
+  std::vector<std::int64_t> new_tokens{};     ///< ascending
+  std::optional<std::int64_t> enc_seq_len{};  ///< of an encoder-decoder; default: the model's
+};
+
+/// Generation with and without a KV-cache. An encoder runs once in either case.
 struct GenerationReport {
   Model model;
   std::int64_t prompt = 1;
-  GenerationCost without;  ///< a prefill of all earlier tokens per new token
-  GenerationCost with;     ///< one prefill, then one decode step per token
+  std::optional<std::int64_t> enc_seq_len;  ///< of an encoder-decoder
+  GenerationCost without;                   ///< a prefill of all earlier tokens per new token
+  GenerationCost with;                      ///< one prefill, then one decode step per token
   std::vector<GenerationRow> rows;
   /// Lengths whose prefill was run; other times are interpolated linearly.
   std::vector<std::int64_t> lengths_run;
@@ -318,9 +326,27 @@ struct GenerationReport {
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} if the model cannot generate.
-[[nodiscard]] GenerationReport make_generation_report(Model model, std::int64_t prompt,
-                                                      const std::vector<std::int64_t>& new_tokens);
+/// Throws Error{invalid_input} if the model cannot generate, or has windows.
+[[nodiscard]] GenerationReport make_generation_report(Model model,
+                                                      const GenerationRequest& request);
+
+/// The prefill of `length` tokens that a generation without a KV-cache runs for one token.
+[[nodiscard]] Workload prefill_of(const GenerationReport& report, std::int64_t length);
+
+/// Operators that run once per generation.
+[[nodiscard]] std::vector<std::string> encoder_paths(const ModelSpec& spec);
+
+/// Time of a prefill.
+struct PrefillTime {
+  std::int64_t length = 0;
+  double total_s = 0;
+  double encoder_s = 0;  ///< part of `total_s`
+};
+
+/// Time to generate without a KV-cache: the encoder once, and the rest of one prefill per token,
+/// interpolated linearly between those of `run`, which is not empty.
+[[nodiscard]] double time_without_cache(const std::vector<PrefillTime>& run, std::int64_t prompt,
+                                        std::int64_t new_tokens);
 
 /// Adds times predicted from a machine's profile: prefills of some lengths, interpolated linearly,
 /// and each generation. Throws Error{invalid_input}.

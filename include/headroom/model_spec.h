@@ -431,6 +431,13 @@ struct ModelSpec {
     return encoder_hidden_size.value_or(hidden_size);
   }
 
+  /// Width of the last layer's output.
+  [[nodiscard]] std::int64_t output_width() const {
+    const AttentionSpec& attention = main_stack().self_attention;
+    return attention.output_projection ? hidden_size
+                                       : attention.num_attention_heads * attention.value_head_dim;
+  }
+
   /// The encoder's positions; by default those of the main stack.
   [[nodiscard]] const PositionSpec& encoder_positions() const {
     return encoder_position ? *encoder_position : position;

@@ -151,6 +151,7 @@ set(HEADROOM_MODEL_PRESETS
   layer-multi-head-attention
   layer-rnn
   layer-self-attention
+  layer-wide-value-attention
   layer-window-attention
   lfm2-350m
   lfm2-8b-a1b

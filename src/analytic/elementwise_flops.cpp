@@ -261,7 +261,7 @@ struct ElementwiseVisitor {
     return op.kind == GlobalRows::Kind::sum ? each(op.added(), {1, 0}) : ElementwiseFlops{};
   }
   ElementwiseFlops operator()(const FeatureMap& op) const {
-    return each(op.heads.elements(), kFeatureMapFlops);
+    return each(op.heads.elements(), feature_map_flops(op.kind));
   }
   ElementwiseFlops operator()(const LinearAttention& op) const {
     // Σφ(K), eps on each denominator, and one division per context element.
@@ -426,6 +426,20 @@ ElementFlops activation_flops(ActivationKind kind) noexcept {
       break;
   }
   return {1, 3};
+}
+
+ElementFlops feature_map_flops(FeatureMapKind kind) noexcept {
+  switch (kind) {
+    case FeatureMapKind::elu_plus_one:
+      return {2, 1};
+    case FeatureMapKind::relu:
+      return activation_flops(ActivationKind::relu);
+    case FeatureMapKind::exp:
+      return {1, 1};
+    case FeatureMapKind::softmax:
+      break;
+  }
+  return kSoftmaxFlops;
 }
 
 ElementFlops cell_flops(RecurrentCell cell) noexcept {

@@ -47,8 +47,9 @@ inline constexpr ElementFlops kRotaryFlops{3, 3};
 inline constexpr ElementFlops kSoftCapFlops{3, 3};
 /// unit length: square, sum; divide | multiply by the output, sum; multiply, subtract; divide.
 inline constexpr ElementFlops kUnitLengthFlops{3, 5};
-/// elu(x) + 1: exp and a sum | one multiplication by the derivative.
-inline constexpr ElementFlops kFeatureMapFlops{2, 1};
+/// elu_plus_one: exp and a sum | one multiplication by the derivative. relu: max | select. exp: exp
+/// | one multiplication by the output. softmax: as softmax.
+[[nodiscard]] ElementFlops feature_map_flops(FeatureMapKind kind) noexcept;
 /// One unit of a recurrent cell's step, activations as above; a bias adds one FLOP per gate in both
 /// directions. First sums the input and state GEMMs of the gates. rnn: tanh. lstm: three sigmoids,
 /// tanh; f·c + i·g; o·tanh(c). gru: two sigmoids, r·(W_hh·h), tanh; (1 − z)·n + z·h. Backward: the

@@ -225,6 +225,8 @@ class LedgerWriter : private BlockLedger {
              SavedKind::statistic);
   }
   void operator()(const FeatureMap& op) {
+    // The other maps save their output, which the attention saves as its operand.
+    if (op.kind != FeatureMapKind::elu_plus_one) return;
     keep(node_->inputs[0], "feature-map input", op.heads.elements() * kActivationBytes);
   }
   void operator()(const LinearAttention& op) {

@@ -29,6 +29,7 @@ void require_used_options(const ComplexityCommand& command) {
   require(!command.lengths.empty(), !generates, "--seq");
   require(!command.new_tokens.empty(), generates, "--new-tokens");
   require(command.prompt.has_value(), generates, "--prompt");
+  require(command.enc_seq_len.has_value(), generates, "--enc-seq");
   require(command.attention.has_value(), !generates, "--attention");
   if (command.study != Study::layers && command.layers.size() > 1) {
     throw_invalid_input(fmt::format("--study {} takes one model", name_of(command.study)),
@@ -40,7 +41,11 @@ void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
   if (command.measures) fill_in_threads(command.plan.threads);
   // A generation has no lengths but its prompt's.
-  count_as_given({command.study == Study::generation ? "seq" : "prompt"});
+  if (command.study == Study::generation) {
+    count_as_given({"seq"});
+  } else {
+    count_as_given({"prompt", "enc-seq"});
+  }
   const RenderOptions options = render_options(command.output, Detail::summary);
   ReportOutput output(command.output);
   const auto write = [&](const auto& report, const std::vector<std::string>& notes) {
@@ -104,6 +109,10 @@ void add_study_options(Command app, ComplexityCommand& command) {
       app, "--prompt", {1, kLongestStudied}, [&](std::int64_t n) { command.prompt = n; },
       "Tokens of the prompt (1)")
       .group("Workload");
+  add_count(
+      app, "--enc-seq", {1, kLongestStudied}, [&](std::int64_t n) { command.enc_seq_len = n; },
+      "generation: tokens of an encoder-decoder's encoder input (128)")
+      .group("Workload");
   add_choice(app, "--attention", command.attention, attention_choices(),
              "Attention implementation (eager; fused for windows)")
       .group("Workload");
@@ -152,6 +161,7 @@ void add_complexity(Command root) {
       "  headroom complexity layer-self-attention layer-linear-attention --seq 64..8192 --measure\n"
       "  headroom complexity layer-multi-head-attention --study associativity\n"
       "  headroom complexity gpt2 --study generation --new-tokens 16..512\n"
+      "  headroom complexity t5-base --study generation --enc-seq 512\n"
       "  headroom complexity bert-base --study shares --seq 128..32768");
   command.on_run([options] { run_complexity(*options); });
 }

@@ -25,6 +25,8 @@ struct ComplexityCommand {
   std::vector<std::int64_t> lengths;     ///< ascending; empty: the study's default
   std::vector<std::int64_t> new_tokens;  ///< Study::generation; ascending, empty: its default
   std::optional<std::int64_t> prompt;    ///< Study::generation
+  /// Study::generation of an encoder-decoder
+  std::optional<std::int64_t> enc_seq_len;
   std::optional<AttentionImplementation> attention;
   bool measures = false;
   RunPlan plan;

@@ -114,29 +114,35 @@ void measure_or_predict(ComplexityReport& report, const ComplexityCommand& comma
   }
 }
 
-/// Prefills of some lengths, then a generation per row. `model` must outlive the tasks.
-std::vector<RunTask> generation_tasks(const GenerationReport& report,
-                                      const LayerComplexity& model) {
+double matrix_flops_of(const ModelSpec& spec, const Workload& workload) {
+  const Graph graph = build_graph(spec, graph_options(workload));
+  const Integer flops =
+      analyze(graph).total.forward.matrix_flops.evaluate(bindings_of(workload, graph));
+  return static_cast<double>(flops);
+}
+
+/// Prefills of some lengths, then a generation per row. The report must outlive the tasks.
+std::vector<RunTask> generation_tasks(const GenerationReport& report) {
   std::vector<RunTask> tasks;
   const std::int64_t last = report.prompt + report.rows.back().new_tokens - 1;
   for (const std::int64_t length : spread_lengths(report.prompt, last, kPrefillsRun)) {
-    tasks.push_back(prefill_of(model, length, 0));
+    const Workload prefill = prefill_of(report, length);
+    const double flops = matrix_flops_of(report.model.spec, prefill);
+    tasks.push_back({&report.model, prefill, MeasuredPhase::prefill, 0, flops, 0});
   }
+  const Workload prompt = prefill_of(report, report.prompt);
   for (const GenerationRow& row : report.rows) {
-    RunTask task = prefill_of(model, report.prompt, 1);
-    task.phase = MeasuredPhase::generate;
-    task.new_tokens = row.new_tokens;
-    task.flops = static_cast<double>(row.flops_with);
-    tasks.push_back(task);
+    tasks.push_back({&report.model, prompt, MeasuredPhase::generate, row.new_tokens,
+                     static_cast<double>(row.flops_with), 1});
   }
   return tasks;
 }
 
 void measure_generation(GenerationReport& report, const RunPlan& plan) {
-  const LayerComplexity model = layer_complexity(report.model, AttentionImplementation::eager);
-  const std::vector<RunTask> tasks = generation_tasks(report, model);
+  const std::vector<std::string> encoder = encoder_paths(report.model.spec);
+  const std::vector<RunTask> tasks = generation_tasks(report);
   TaskRuns done = run_tasks(tasks, plan);
-  std::vector<LengthValue> prefills;
+  std::vector<PrefillTime> prefills;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const RunResult& result = done.results[i];
     const std::int64_t length = tasks[i].workload.seq_len;
@@ -149,14 +155,14 @@ void measure_generation(GenerationReport& report, const RunPlan& plan) {
       std::ranges::find(report.rows, tasks[i].new_tokens, &GenerationRow::new_tokens)->time_with_s =
           result.fastest_s();
     } else {
-      prefills.push_back({static_cast<double>(length), result.fastest_s()});
+      prefills.push_back({length, result.fastest_s(), time_of(result, encoder)});
       report.lengths_run.push_back(length);
     }
   }
   for (GenerationRow& row : report.rows) {
     const std::int64_t last = report.prompt + row.new_tokens - 1;
-    const bool known = !prefills.empty() && prefills.back().length >= static_cast<double>(last);
-    if (known) row.time_without_s = integrated_time(prefills, report.prompt, last);
+    const bool known = !prefills.empty() && prefills.back().length >= last;
+    if (known) row.time_without_s = time_without_cache(prefills, report.prompt, row.new_tokens);
   }
   report.context = std::move(done.context);
   report.notes.insert(report.notes.end(), done.notes.begin(), done.notes.end());
@@ -238,9 +244,9 @@ AssociativityReport study_associativity(const ComplexityCommand& command) {
 GenerationReport study_generation(const ComplexityCommand& command) {
   std::vector<std::string> notes;
   Model model = load_noted(command, command.layers.front(), notes);
-  GenerationReport report =
-      make_generation_report(std::move(model), command.prompt.value_or(1),
-                             lengths_or(command.new_tokens, doubling(16, 256)));
+  GenerationReport report = make_generation_report(
+      std::move(model), {command.prompt.value_or(1),
+                         lengths_or(command.new_tokens, doubling(16, 256)), command.enc_seq_len});
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
   if (const auto machine = machine_of(command)) {
     add_prediction(report, *machine, study_time_request(command, *machine));

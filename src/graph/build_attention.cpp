@@ -410,7 +410,8 @@ TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId quer
   const TensorId mapped = emit_in_place(
       Part::attention_feature_map, "attention.feature_map",
       FeatureMap{
-          {stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim}},
+          {stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
+          attention.feature_map},
       {query_key_value});
   std::vector<TensorId> operands{mapped};
   if (stack.keys == KeySource::cache) {
@@ -428,6 +429,7 @@ TensorId GraphBuilder::linear_attention(const StackContext& stack, TensorId quer
 TensorId GraphBuilder::attention_output(const StackContext& stack, const AttentionParts& parts,
                                         const AttentionSpec& attention, const Expr& context_width,
                                         TensorId context) {
+  if (!attention.output_projection) return context;
   const LinearParts out{parts.out,
                         parts.path + ".out",
                         WeightRole::attention,

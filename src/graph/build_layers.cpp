@@ -167,15 +167,17 @@ TensorId GraphBuilder::add_residual(const StackContext& stack, const std::string
 TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
   switch (spec_.kind) {
     case ModelKind::attention_layer:
-      return self_attention(stack, hidden);
+      return dropout("attention.dropout", stack.spec->dropout.attention_output,
+                     self_attention(stack, hidden));
     case ModelKind::cross_attention_layer:
-      return cross_attention(stack, hidden);
+      return dropout("cross_attention.dropout", stack.spec->dropout.attention_output,
+                     cross_attention(stack, hidden));
     case ModelKind::recurrent_layer:
       return recurrent(stack, hidden);
     case ModelKind::convolution_layer:
       return convolution_layer(stack, hidden);
     case ModelKind::feed_forward_layer:
-      return feed_forward(stack, hidden);
+      return dropout("mlp.dropout", stack.spec->dropout.ffn_output, feed_forward(stack, hidden));
     case ModelKind::encoder:
     case ModelKind::decoder:
     case ModelKind::encoder_decoder:

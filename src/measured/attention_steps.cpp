@@ -379,13 +379,13 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const FeatureMap& op) {
-  const std::int64_t rows = integer(op.heads.rows);
-  const std::int64_t width = integer(op.heads.heads * op.heads.head_dim);
-  const std::int64_t row = integer(op.heads.row_width);
-  return [=, copy_input = input_copy(), x = output()](std::int64_t /*layer*/) {
+  const FeatureRows features{output(), integer(op.heads.rows), integer(op.heads.heads),
+                             integer(op.heads.head_dim), integer(op.heads.row_width)};
+  const std::int64_t elements = features.rows * features.heads * features.head_dim;
+  return [=, kind = op.kind, copy_input = input_copy()](std::int64_t /*layer*/) {
     copy_input();
-    feature_map(x, rows, width, row);
-    return StepCount{0, 2 * rows * width * kFloatBytes};
+    feature_map(kind, features);
+    return StepCount{0, 2 * elements * kFloatBytes};
   };
 }
 

@@ -19,7 +19,7 @@ void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, con
 
 void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const float* data) {
   const std::int64_t tokens = in_encoder ? lengths_.enc_seq_len : lengths_.seq_len;
-  const std::int64_t width = in_encoder ? spec_.encoder_width() : spec_.hidden_size;
+  const std::int64_t width = in_encoder ? spec_.encoder_width() : spec_.output_width();
   add(name, {lengths_.batch, tokens, width}, data);
 }
 

@@ -96,7 +96,8 @@ Integer output_bytes(const ModelSpec& spec, const PlannedRun& run) {
   const Workload& workload = run.workload;
   const Integer states = checked_add(spec.main_stack().num_layers, 1);
   return checked_add(
-      product(states, workload.batch_size, workload.seq_len, spec.hidden_size, kFloat32Bytes),
+      product(states, workload.batch_size, workload.seq_len,
+              std::max(spec.hidden_size, spec.output_width()), kFloat32Bytes),
       product(run.new_tokens, workload.batch_size, spec.embedding.vocab_size, kFloat32Bytes));
 }
 

@@ -68,6 +68,15 @@ bool has_part(const Graph& graph, Part part) {
   return any_node(graph, [part](const Node& node) { return node.component.part == part; });
 }
 
+/// False if the last operator leaves each rank the heads that it computed.
+bool ends_whole(const Graph& graph) {
+  const bool has_attention =
+      has_part(graph, Part::attention_context) || has_part(graph, Part::attention_core) ||
+      has_part(graph, Part::cross_attention_context) || has_part(graph, Part::cross_attention_core);
+  return !has_attention || has_part(graph, Part::attention_out) ||
+         has_part(graph, Part::cross_attention_out);
+}
+
 bool has_recurrence_or_convolution(const Graph& graph) {
   return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution);
 }
@@ -96,7 +105,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
     limits.intermediate_size = std::gcd(limits.intermediate_size, size(width));
   }
   limits.experts = size(Symbol::num_experts);
-  limits.uniform_layers = has_uniform_layers(graph);
+  limits.uniform_layers = has_uniform_layers(graph) && ends_whole(graph);
   limits.layers = detail::layers_of(graph);
   limits.separable_layers = has_separable_layers(graph);
   limits.seq_len = seq_len;

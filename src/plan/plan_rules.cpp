@@ -24,7 +24,7 @@ constexpr Requirement kRequirements[] = {
      "tensor must divide num_key_value_heads or be a multiple of it"},
     {PlanRule::tensor_intermediate_size, "tensor must divide every FFN intermediate size"},
     {PlanRule::tensor_uniform_layers,
-     "tensor requires the same heads and intermediate size in every layer"},
+     "tensor requires the same heads and intermediate size in every layer, and output projections"},
     {PlanRule::sequence_needs_tensor, "sequence requires tensor > 1"},
     {PlanRule::sequence_trains, "sequence applies only to training"},
     {PlanRule::sequence_length, "with sequence, tensor · context must divide seq_len"},

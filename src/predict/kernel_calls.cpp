@@ -244,7 +244,19 @@ class CallVisitor {
     return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const FeatureMap& op) const {
-    return {elements(KernelKind::feature_map, number(op.heads.elements()))};
+    const HeadRows& rows = op.heads;
+    switch (op.kind) {
+      case FeatureMapKind::elu_plus_one:
+      case FeatureMapKind::exp:
+        break;
+      case FeatureMapKind::relu:
+        return {elements(KernelKind::relu, number(rows.elements()))};
+      case FeatureMapKind::softmax:
+        return {{KernelKind::attention_softmax,
+                 {1, number(rows.rows * rows.heads), number(rows.head_dim)},
+                 {}}};
+    }
+    return {elements(KernelKind::feature_map, number(rows.elements()))};
   }
   Calls operator()(const LinearAttention& op) const {
     const bool causal = op.masking == Masking::causal;

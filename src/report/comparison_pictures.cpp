@@ -13,27 +13,39 @@ namespace headroom::detail {
 namespace {
 
 constexpr double kNameWidth = 230;
+/// Of each row's deviation in words, on the right.
+constexpr double kTextWidth = 84;
 constexpr double kDeviationRow = 26;
 constexpr double kDeviationTop = 12;
 constexpr double kAxisHeight = 34;
 /// The axis shows at least ±5 %.
 constexpr double kLeastDeviation = 0.05;
 
-/// Maps deviations to pixels, the prediction in the middle.
+/// Maps deviations to pixels, the prediction in the middle. Three times the widest band fits, so
+/// that one row far away does not hide the others.
 class DeviationAxis {
  public:
   explicit DeviationAxis(const std::vector<ComparisonRow>& rows) {
     for (const ComparisonRow& row : rows) {
-      largest_ =
-          std::max({largest_, std::abs(row.difference.value_or(0)), row.tolerance.value_or(0)});
+      largest_ = std::max(largest_, 3 * row.tolerance.value_or(0));
     }
-    largest_ *= 1.1;
   }
+  [[nodiscard]] bool shows(double deviation) const { return std::abs(deviation) <= largest_; }
   [[nodiscard]] double pixel(double deviation) const {
-    constexpr double kHalf = (kPictureWidth - kNameWidth - 30) / 2;
-    return kNameWidth + kHalf + deviation / largest_ * kHalf;
+    constexpr double kHalf = (kPictureWidth - kNameWidth - kTextWidth - 20) / 2;
+    return kNameWidth + 10 + kHalf + std::clamp(deviation / largest_, -1.0, 1.0) * kHalf;
   }
-  [[nodiscard]] double largest() const { return largest_; }
+  /// Round deviations of both signs, at most three of each.
+  [[nodiscard]] std::vector<double> ticks() const {
+    double step = 0.01;
+    for (const double factor : {2.0, 2.5, 2.0, 2.0, 2.5, 2.0}) {  // 2 %, 5 %, 10 %, …
+      if (largest_ / step > 3) step *= factor;
+    }
+    std::vector<double> deviations;
+    const auto count = static_cast<int>(largest_ / step + 1e-9);
+    for (int i = -count; i <= count; ++i) deviations.push_back(i * step);
+    return deviations;
+  }
 
  private:
   double largest_ = kLeastDeviation;
@@ -56,9 +68,35 @@ std::string percent_text(double deviation) {
   return fmt::format("{}{:.1f} %", deviation < 0 ? "−" : "+", 100 * std::abs(deviation));
 }
 
+std::string deviation_text(double deviation) {
+  if (deviation == 0) return "0";
+  return std::abs(deviation) < 0.0005 ? "<0.1 %" : percent_text(deviation);
+}
+
+/// A point, or an arrow at the end of the axis that it lies beyond.
+std::string mark_of(const ComparisonRow& row, const DeviationAxis& axis, double y) {
+  const double deviation = *row.difference;
+  const double x = axis.pixel(deviation);
+  const std::string title = fmt::format("<title>{}: {}, {}</title>", html_escaped(row.title),
+                                        deviation_text(deviation), name_of(row.result));
+  const std::string_view colour = point_colour(row.result);
+  if (axis.shows(deviation)) {
+    return fmt::format(
+        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"#ffffff\">{}</circle>\n",
+        x, y, colour, title);
+  }
+  const int tip = deviation < 0 ? -9 : 9;
+  return fmt::format(
+      "<path d=\"M{:.1f} {:.1f}v12l{} -6z\" fill=\"{}\" stroke=\"#ffffff\">{}</path>\n",
+      x - tip / 2.0, y - 6, tip, colour, title);
+}
+
 std::string deviation_row(const ComparisonRow& row, const DeviationAxis& axis, double y) {
-  std::string text = fmt::format("<text x=\"4\" y=\"{:.1f}\" fill=\"currentColor\">{}</text>",
-                                 y + 4, html_escaped(row.title));
+  std::string text = fmt::format(
+      "<text x=\"4\" y=\"{0:.1f}\" fill=\"currentColor\">{1}</text>"
+      "<text x=\"{2}\" y=\"{0:.1f}\" fill=\"currentColor\" "
+      "text-anchor=\"end\">{3}</text>",
+      y + 4, html_escaped(row.title), kPictureWidth - 4, deviation_text(*row.difference));
   if (row.tolerance) {
     const double left = axis.pixel(-*row.tolerance);
     text += fmt::format(
@@ -66,24 +104,24 @@ std::string deviation_row(const ComparisonRow& row, const DeviationAxis& axis, d
         "fill-opacity=\"0.55\"/>",
         left - 1, y - 8, axis.pixel(*row.tolerance) - left + 2);
   }
-  return text + fmt::format(
-                    "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"#ffffff\">"
-                    "<title>{}: {}, {}</title></circle>\n",
-                    axis.pixel(*row.difference), y, point_colour(row.result),
-                    html_escaped(row.title), percent_text(*row.difference), name_of(row.result));
+  return text + mark_of(row, axis, y);
 }
 
 std::string deviation_axis(const DeviationAxis& axis, double bottom) {
-  std::string text =
-      fmt::format("<path d=\"M{0:.1f} {1}V{2:.1f}\" stroke=\"#8a929e\"/><g fill=\"currentColor\">",
-                  axis.pixel(0), kDeviationTop, bottom);
-  for (const double part : {-0.8, -0.4, 0.0, 0.4, 0.8}) {
-    const double deviation = part * axis.largest();
-    text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-                        axis.pixel(deviation), bottom + 20,
-                        part == 0 ? "predicted" : percent_text(deviation));
+  std::string lines;
+  std::string labels;
+  for (const double deviation : axis.ticks()) {
+    const double x = axis.pixel(deviation);
+    lines += fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke-opacity=\"{}\"/>", x, kDeviationTop,
+                         bottom, deviation == 0 ? 1 : 0.3);
+    labels += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x, bottom + 20,
+                          deviation == 0 ? "predicted"
+                                         : fmt::format("{}{:g} %", deviation < 0 ? "−" : "+",
+                                                       std::round(100 * std::abs(deviation))));
   }
-  return text + "</g>\n";
+  return fmt::format(
+      "<g stroke=\"#8a929e\">{}</g><g fill=\"currentColor\" text-anchor=\"middle\">{}</g>\n", lines,
+      labels);
 }
 
 }  // namespace
@@ -102,9 +140,11 @@ std::vector<std::string> pictures_of(const Comparison& comparison) {
     elements += deviation_row(row, axis, y);
     y += kDeviationRow;
   }
-  return {picture_frame("Measured (points) against predicted, with the allowed deviation (bands)",
-                        "Green passes, red fails, grey is not judged. " + comparison.verdict,
-                        bottom + kAxisHeight, elements)};
+  return {
+      picture_frame("Measured (points) against predicted, with the allowed deviation (bands)",
+                    "Green passes, red fails, grey is not judged, an arrow is beyond the axis. " +
+                        comparison.verdict,
+                    bottom + kAxisHeight, elements)};
 }
 
 }  // namespace headroom::detail

@@ -127,7 +127,13 @@ Json cost_json(const GenerationCost& cost) {
 Json workload_json(const GenerationReport& report) {
   WorkloadRequest request;
   request.seq_len = report.prompt;
+  request.enc_seq_len = report.enc_seq_len;
   return to_json(resolve(request, report.model.spec), report.model.spec);
+}
+
+std::string encoded_text(const GenerationReport& report) {
+  if (!report.enc_seq_len) return {};
+  return fmt::format(" · {} tokens encoded once", with_separators(*report.enc_seq_len));
 }
 
 }  // namespace
@@ -137,9 +143,9 @@ Document to_document(const GenerationReport& report) {
   Document document;
   document.add_subject(spec.name, describe(spec));
   document.add_line("workload",
-                    fmt::format("{} tokens after a prompt of {} · one sequence · float32 · "
+                    fmt::format("{} tokens after a prompt of {}{} · one sequence · float32 · "
                                 "eager attention",
-                                format(Symbol::new_tokens), report.prompt));
+                                format(Symbol::new_tokens), report.prompt, encoded_text(report)));
   Legend legend;
   const std::vector<Block> formulas = formulas_of(report, legend);
   add_lines(legend.lines(), document);

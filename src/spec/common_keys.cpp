@@ -31,6 +31,15 @@ ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
                                           otherwise);
 }
 
+FeatureMapKind read_feature_map(ConfigReader& config) {
+  return config.choice_or<FeatureMapKind>({"feature_map"},
+                                          {{"elu+1", FeatureMapKind::elu_plus_one},
+                                           {"relu", FeatureMapKind::relu},
+                                           {"exp", FeatureMapKind::exp},
+                                           {"softmax", FeatureMapKind::softmax}},
+                                          FeatureMapKind::elu_plus_one);
+}
+
 AttentionSpec multi_head_attention(const ConfigReader& config, std::string_view heads_key,
                                    std::int64_t heads, std::int64_t hidden_size) {
   if (hidden_size % heads != 0) {

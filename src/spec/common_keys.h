@@ -22,6 +22,9 @@ void expect_usual_layers(ConfigReader& config);
 [[nodiscard]] ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,
                                              ActivationKind otherwise);
 
+/// Reads `feature_map` of linear attention.
+[[nodiscard]] FeatureMapKind read_feature_map(ConfigReader& config);
+
 /// Multi-head attention with `heads` heads over `hidden_size`. Throws if they do not divide it.
 [[nodiscard]] AttentionSpec multi_head_attention(const ConfigReader& config,
                                                  std::string_view heads_key, std::int64_t heads,

@@ -46,26 +46,52 @@ Expr of_step(const Expr& cost, const Graph& graph) {
   return of_one_sequence(one, graph);
 }
 
-struct PassCost {
-  Expr flops;
-  Expr attention;
+/// Matrix FLOPs of the encoder, which runs once, of a prefill without it, and of a decode step.
+struct PassCosts {
+  Expr encoder;
+  Expr prefill;
+  Expr step;
 };
 
-PassCost cost_of_pass(const ModelSpec& spec, Phase phase) {
-  const Graph graph = build_graph(spec, {phase, AttentionImplementation::eager});
-  const Analysis analysis = analyze(graph);
-  const auto simplified = [&](const Expr& cost) {
-    return phase == Phase::decode ? of_step(cost, graph) : of_one_sequence(cost, graph);
-  };
-  return {simplified(analysis.total.forward.matrix_flops),
-          simplified(mixing_cost(graph, analysis).matrix_flops)};
+bool is_in_encoder(const NodeAnalysis& node) { return node.component.stack == StackRole::encoder; }
+
+/// Costs of the nodes that `nodes` selects from a graph and its analysis.
+template <class Nodes>
+PassCosts costs_of(const ModelSpec& spec, const Nodes& nodes) {
+  PassCosts costs;
+  const Graph prefill = build_graph(spec, {Phase::prefill, AttentionImplementation::eager});
+  const Analysis analysis = analyze(prefill);
+  for (const NodeAnalysis* node : nodes(prefill, analysis)) {
+    (is_in_encoder(*node) ? costs.encoder : costs.prefill) += node->cost.forward.matrix_flops;
+  }
+  costs.encoder = of_one_sequence(costs.encoder, prefill);
+  costs.prefill = of_one_sequence(costs.prefill, prefill);
+  const Graph decode = build_graph(spec, {Phase::decode, AttentionImplementation::eager});
+  const Analysis one_step = analyze(decode);
+  for (const NodeAnalysis* node : nodes(decode, one_step)) {
+    costs.step += node->cost.forward.matrix_flops;
+  }
+  costs.step = of_step(costs.step, decode);
+  return costs;
+}
+
+std::vector<const NodeAnalysis*> all_nodes(const Graph& /*graph*/, const Analysis& analysis) {
+  std::vector<const NodeAnalysis*> nodes(analysis.nodes.size());
+  std::ranges::transform(analysis.nodes, nodes.begin(),
+                         [](const NodeAnalysis& node) { return &node; });
+  return nodes;
+}
+
+/// The decoder recomputes all earlier tokens, and its keys and values of the encoder's output.
+DividedExpr without_cache(const PassCosts& costs, std::int64_t prompt) {
+  return sum_over_lengths(costs.prefill, prompt) + DividedExpr{costs.encoder, 1};
 }
 
 /// One prefill of the prompt for the first token, then one decode step per token, each with one
 /// more key.
-DividedExpr with_cache(const Expr& pass, const Expr& step, std::int64_t prompt) {
-  const Expr first = pass.substitute(Symbol::seq_len, Integer{prompt});
-  DividedExpr steps = sum_over_lengths(step, prompt + 1);
+DividedExpr with_cache(const PassCosts& costs, std::int64_t prompt) {
+  const Expr first = costs.prefill.substitute(Symbol::seq_len, Integer{prompt}) + costs.encoder;
+  DividedExpr steps = sum_over_lengths(costs.step, prompt + 1);
   steps.numerator = steps.numerator.substitute(Symbol::new_tokens, kTokens - Integer{1});
   return steps + DividedExpr{first, 1};
 }
@@ -76,10 +102,9 @@ bool is_windowed(const ModelSpec& spec) {
 
 void require_plain(const ModelSpec& spec) {
   require_generates(spec);
-  if (!is_windowed(spec) && !spec.reads_two_sequences()) return;
-  throw Error(ErrorCode::invalid_input,
-              "the sums hold for decoder-only models that attend to the whole past", spec.name,
-              "choose a decoder without sliding windows");
+  if (!is_windowed(spec)) return;
+  throw Error(ErrorCode::invalid_input, "the sums hold for models that attend to the whole past",
+              spec.name, "choose a model without sliding windows");
 }
 
 GenerationCost cost_of(DividedExpr flops, DividedExpr attention, const Graph& graph) {
@@ -92,6 +117,7 @@ GenerationRow row_of(const GenerationReport& report, const Graph& graph, const E
                      std::int64_t new_tokens) {
   Bindings values = graph.sizes;
   values.set(Symbol::new_tokens, new_tokens);
+  if (report.enc_seq_len) values.set(Symbol::enc_seq_len, *report.enc_seq_len);
   GenerationRow row;
   row.new_tokens = new_tokens;
   row.flops_without = report.without.flops.evaluate(values);
@@ -126,21 +152,43 @@ DividedExpr sum_over_lengths(const Expr& cost, std::int64_t first) {
   return reduced(sum, kFaulhaber);
 }
 
-GenerationReport make_generation_report(Model model, std::int64_t prompt,
-                                        const std::vector<std::int64_t>& new_tokens) {
+Workload prefill_of(const GenerationReport& report, std::int64_t length) {
+  WorkloadRequest request;
+  request.seq_len = length;
+  request.enc_seq_len = report.enc_seq_len;
+  request.attention = AttentionImplementation::eager;
+  return resolve(request, report.model.spec);
+}
+
+std::vector<std::string> encoder_paths(const ModelSpec& spec) {
+  const Graph graph = build_graph(spec, {Phase::prefill, AttentionImplementation::eager});
+  const Analysis analysis = analyze(graph);
+  std::vector<std::string> paths;
+  for (const NodeAnalysis& node : analysis.nodes) {
+    if (is_in_encoder(node)) paths.push_back(node.path);
+  }
+  return paths;
+}
+
+GenerationReport make_generation_report(Model model, const GenerationRequest& request) {
   require_plain(model.spec);
   GenerationReport report;
-  report.prompt = prompt;
+  report.prompt = request.prompt;
+  if (model.spec.kind == ModelKind::encoder_decoder || request.enc_seq_len) {
+    WorkloadRequest encoded;
+    encoded.enc_seq_len = request.enc_seq_len;
+    report.enc_seq_len = resolve(encoded, model.spec).enc_seq_len;
+  }
   const Graph graph = build_graph(model.spec, {Phase::decode, AttentionImplementation::eager});
-  const PassCost pass = cost_of_pass(model.spec, Phase::prefill);
-  const PassCost step = cost_of_pass(model.spec, Phase::decode);
-  report.without = cost_of(sum_over_lengths(pass.flops, prompt),
-                           sum_over_lengths(pass.attention, prompt), graph);
-  report.with = cost_of(with_cache(pass.flops, step.flops, prompt),
-                        with_cache(pass.attention, step.attention, prompt), graph);
+  const PassCosts all = costs_of(model.spec, all_nodes);
+  const PassCosts attention = costs_of(model.spec, mixing_nodes);
+  report.without =
+      cost_of(without_cache(all, report.prompt), without_cache(attention, report.prompt), graph);
+  report.with =
+      cost_of(with_cache(all, report.prompt), with_cache(attention, report.prompt), graph);
   const Expr cache = kv_cache_bytes(analyze(graph));
-  report.rows.reserve(new_tokens.size());
-  for (const std::int64_t n : new_tokens) {
+  report.rows.reserve(request.new_tokens.size());
+  for (const std::int64_t n : request.new_tokens) {
     report.rows.push_back(row_of(report, graph, cache, n));
   }
   report.model = std::move(model);
@@ -151,24 +199,36 @@ void add_prediction(GenerationReport& report, const MachineProfile& machine,
                     const TimeRequest& request) {
   constexpr std::size_t kPrefillsPredicted = 33;
   report.machine = machine.name;
-  const LayerComplexity model = layer_complexity(report.model, AttentionImplementation::eager);
-  const auto time_of = [&](std::int64_t length, const TimeRequest& one) {
-    return predict_time(model.model.spec, workload_at(model, length), machine, one).total_s;
-  };
+  const ModelSpec& spec = report.model.spec;
+  const std::vector<std::string> encoder = encoder_paths(spec);
   const std::int64_t last = report.prompt + report.rows.back().new_tokens - 1;
-  std::vector<LengthValue> prefills;
+  std::vector<PrefillTime> prefills;
   prefills.reserve(kPrefillsPredicted);
   for (const std::int64_t length : spread_lengths(report.prompt, last, kPrefillsPredicted)) {
-    prefills.push_back({static_cast<double>(length), time_of(length, request)});
+    const TimePrediction time = predict_time(spec, prefill_of(report, length), machine, request);
+    PrefillTime prefill{length, time.total_s, 0};
+    for (const OperatorTime& one : time.operators) {
+      if (std::ranges::find(encoder, one.path) != encoder.end()) prefill.encoder_s += one.time_s;
+    }
+    prefills.push_back(prefill);
   }
   TimeRequest generation = request;
   generation.phase = MeasuredPhase::generate;
+  const Workload prompt = prefill_of(report, report.prompt);
   for (GenerationRow& row : report.rows) {
     generation.new_tokens = row.new_tokens;
-    row.predicted_with_s = time_of(report.prompt, generation);
-    row.predicted_without_s =
-        integrated_time(prefills, report.prompt, report.prompt + row.new_tokens - 1);
+    row.predicted_with_s = predict_time(spec, prompt, machine, generation).total_s;
+    row.predicted_without_s = time_without_cache(prefills, report.prompt, row.new_tokens);
   }
+}
+
+double time_without_cache(const std::vector<PrefillTime>& run, std::int64_t prompt,
+                          std::int64_t new_tokens) {
+  std::vector<LengthValue> decoder(run.size());
+  std::ranges::transform(run, decoder.begin(), [](const PrefillTime& prefill) {
+    return LengthValue{static_cast<double>(prefill.length), prefill.total_s - prefill.encoder_s};
+  });
+  return run.front().encoder_s + integrated_time(decoder, prompt, prompt + new_tokens - 1);
 }
 
 double integrated_time(const std::vector<LengthValue>& run, std::int64_t first, std::int64_t last) {

@@ -160,7 +160,10 @@ WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable 
     if (!is_new) continue;
     Shapes shapes = first_shapes;
     shapes[weight.path] = std::move(shape);
+    const bool is_of_layers = weight.repeat.evaluate(sizes_) > 1;
     for (const StoredName& name : stored_names(table_, weight.path)) {
+      // One tensor cannot be the weights of several layers.
+      if (is_of_layers && !names_layer(name.pattern)) continue;
       WeightPattern pattern = pattern_of(spec, shapes, weight.path, name);
       pattern.name.pattern = with_first_layers(spec, std::move(pattern.name.pattern));
       place->second.push_back(std::move(pattern));

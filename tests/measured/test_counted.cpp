@@ -245,7 +245,7 @@ TEST_CASE("every preset of a single layer has equal counts") {
     check_counts(read_preset(preset).spec);
     ++layers;
   }
-  CHECK(layers == 14);
+  CHECK(layers == 15);
 }
 
 TEST_CASE("layers with odd sizes have equal counts") {
@@ -276,6 +276,26 @@ TEST_CASE("layers with odd sizes have equal counts") {
                                 {"head_dim", 8},
                                 {"sliding_window", 5},
                                 {"is_causal", causal}}));
+    for (const char* const map : {"relu", "exp", "softmax"}) {
+      check_counts(test::spec_of({{"model_type", "attention"},
+                                  {"hidden_size", 24},
+                                  {"num_attention_heads", 3},
+                                  {"head_dim", 5},
+                                  {"value_head_dim", 7},
+                                  {"attention_kind", "linear"},
+                                  {"feature_map", map},
+                                  {"output_projection", causal},
+                                  {"is_causal", causal}}));
+    }
+  }
+  for (const char* const type : {"attention", "cross_attention"}) {
+    check_counts(test::spec_of({{"model_type", type},
+                                {"hidden_size", 24},
+                                {"num_attention_heads", 3},
+                                {"head_dim", 5},
+                                {"value_head_dim", 7},
+                                {"attention_scale", "inverse_sqrt_hidden_size"},
+                                {"output_projection", false}}));
   }
 }
 

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
 
 #include "kernel_data.h"
 #include "linear_attention.h"
@@ -38,8 +41,9 @@ struct LinearOperands {
     k = random_floats(2 * args.k_batch_stride, 2);
     v = random_floats(2 * args.v_batch_stride, 3);
     out.resize(static_cast<std::size_t>(2 * args.out_batch_stride));
-    feature_map(q.data(), 2 * tokens, args.q_stride, args.q_stride);
-    feature_map(k.data(), 2 * tokens, args.k_stride, args.k_stride);
+    constexpr auto kElu = FeatureMapKind::elu_plus_one;
+    feature_map(kElu, {q.data(), 2 * tokens, heads, head_dim, args.q_stride});
+    feature_map(kElu, {k.data(), 2 * tokens, kv_heads, head_dim, args.k_stride});
     args.q = q.data();
     args.k = k.data();
     args.v = v.data();
@@ -98,16 +102,52 @@ std::vector<float> empty_state(const AttentionArguments& args) {
 
 }  // namespace
 
-TEST_CASE("the feature map is elu plus one") {
-  std::vector<float> x = random_floats(3 * 40, 1, 9.0F);
-  std::vector<double> expected = widened(x);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    // Rows of 33 start 40 apart; the gaps between them are not modified.
-    if (i % 40 >= 33) continue;
-    expected[i] = expected[i] > 0 ? expected[i] + 1 : std::exp(expected[i]);
+TEST_CASE("feature maps change their heads in float64's way, and nothing between the rows") {
+  constexpr std::int64_t kRows = 3;
+  constexpr std::int64_t kHeads = 3;
+  constexpr std::int64_t kHeadDim = 11;
+  constexpr std::int64_t kStride = 40;  // 7 more than a row
+  using Head = std::array<double, kHeadDim>;
+  const auto each = [](Head& head, double (*function)(double)) {
+    std::ranges::transform(head, head.begin(), function);
+  };
+  const auto mapped = [&](FeatureMapKind kind, Head head) {
+    switch (kind) {
+      case FeatureMapKind::elu_plus_one:
+        each(head, [](double x) { return x > 0 ? x + 1 : std::exp(x); });
+        break;
+      case FeatureMapKind::relu:
+        each(head, [](double x) { return std::max(x, 0.0); });
+        break;
+      case FeatureMapKind::exp:
+        each(head, [](double x) { return std::exp(x); });
+        break;
+      case FeatureMapKind::softmax: {
+        each(head, [](double x) { return std::exp(x); });
+        const double sum = std::accumulate(head.begin(), head.end(), 0.0);
+        for (double& x : head) x /= sum;
+      }
+    }
+    return head;
+  };
+  for (const auto kind : {FeatureMapKind::elu_plus_one, FeatureMapKind::relu, FeatureMapKind::exp,
+                          FeatureMapKind::softmax}) {
+    CAPTURE(static_cast<int>(kind));
+    std::vector<float> x = random_floats(kRows * kStride, 1, 9.0F);
+    std::vector<double> expected = widened(x);
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      for (std::int64_t head = 0; head < kHeads; ++head) {
+        const auto at = expected.begin() + row * kStride + head * kHeadDim;
+        Head values{};
+        std::copy_n(at, kHeadDim, values.begin());
+        std::ranges::copy(mapped(kind, values), at);
+      }
+    }
+    feature_map(kind, {x.data(), kRows, kHeads, kHeadDim, kStride});
+    // A softmax divides by a sum of exponentials.
+    const double most = kind == FeatureMapKind::softmax ? 2e-6 : 1e-6;
+    CHECK(largest_error(x, expected, 1e-9) < most);
   }
-  feature_map(x.data(), 3, 33, 40);
-  CHECK(largest_error(x, expected, 1e-9) < 1e-6);
 }
 
 TEST_CASE("linear attention equals its quadratic form, causal or not, with or without padding") {

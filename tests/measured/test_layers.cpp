@@ -137,12 +137,12 @@ void for_each_causal_layer(Check check) {
 
 }  // namespace
 
-TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's") {
-  CHECK(layer_folders().size() == 14);
+TEST_CASE("outputs of single layers equal PyTorch's") {
+  CHECK(layer_folders().size() == 37);
   check_layer_outputs(Backend::eigen);
 }
 
-TEST_CASE("outputs of recurrent and convolutional layers equal PyTorch's with oneDNN") {
+TEST_CASE("outputs of single layers equal PyTorch's with oneDNN") {
   if (is_available(Backend::onednn)) check_layer_outputs(Backend::onednn);
 }
 
@@ -198,6 +198,15 @@ TEST_CASE("a window as wide as the sequence masks nothing") {
   CHECK(error_over_tolerance(run(config), whole) <= 1.0);
   config["sliding_window"] = 4;
   CHECK(error_over_tolerance(run(config), whole) > 1.0);
+}
+
+TEST_CASE("the weights of one layer do not serve a stack of two") {
+  const auto folder = test::data_folder() / "layers/attention_packed";
+  ModelSpec spec = load_model(folder.string()).spec;
+  spec.encoder->num_layers = 2;
+  const auto weights = checkpoint_weights(spec, Checkpoint(folder));
+  CHECK_THROWS_WITH((void)Session(spec, *weights, {}),
+                    doctest::Contains("layers.0.in_proj_weight: the tensor is missing"));
 }
 
 TEST_CASE("inputs of the wrong width are rejected") {

@@ -375,4 +375,19 @@ TEST_CASE("recurrent and convolutional layers are not divided") {
   }
 }
 
+TEST_CASE("tensor parallelism needs an output projection, which sums the heads of all ranks") {
+  for (const bool projects : {true, false}) {
+    CAPTURE(projects);
+    const ModelSpec spec = spec_of({{"model_type", "attention"},
+                                    {"hidden_size", 48},
+                                    {"num_attention_heads", 4},
+                                    {"head_dim", 12},
+                                    {"output_projection", projects}});
+    ParallelPlan tensor;
+    tensor.tensor = 2;
+    const auto rule = broken_rule(tensor, limits_of(build_graph(spec, {Phase::prefill}), 128));
+    CHECK((rule == PlanRule::tensor_uniform_layers) == !projects);
+  }
+}
+
 }  // namespace headroom::test

@@ -57,6 +57,16 @@ TEST_CASE("self-attention costs 4·s²·d plus four projections, with one head o
   }
 }
 
+TEST_CASE("heads with d_k = 64 and d_v = 100 cost 2·b·s·d·h·(2·k + 2·v) and 2·b·h·s²·(k + v)") {
+  // 8 heads of width 512 by hand: Q and K 2·512·512 parameters each, V and the output 512·800.
+  const Counted counted = prefill("layer-wide-value-attention", AttentionImplementation::eager);
+  CHECK(counted.figures.parameters == 2 * 512 * 512 + 2 * 512 * 800);
+  constexpr std::int64_t kSeq = 128;
+  const Integer projections = 2 * kSeq * 512 * (2 * 512 + 2 * 800);
+  const Integer pairs = 2 * kSeq * kSeq * 8 * (64 + 100);
+  CHECK(counted.figures.forward.matrix_flops == projections + pairs);
+}
+
 TEST_CASE("a fused kernel computes only the unmasked pairs of a mask or window") {
   const auto fused = AttentionImplementation::fused;
   CHECK(flops("layer-masked-attention", fused) ==
@@ -89,6 +99,55 @@ TEST_CASE("linear attention is linear in s") {
     CHECK(flops(name) == expected);
     CHECK(flops(name).degree(Symbol::seq_len) == 1);
   }
+}
+
+TEST_CASE("without an output projection, attention costs 2·s·d² less and ends with its context") {
+  const auto layer = [](bool projects) {
+    const ModelSpec spec = spec_of({{"model_type", "attention"},
+                                    {"hidden_size", 48},
+                                    {"num_attention_heads", 4},
+                                    {"head_dim", 12},
+                                    {"value_head_dim", 7},
+                                    {"output_projection", projects}});
+    WorkloadRequest request;
+    request.seq_len = 10;
+    CHECK(spec.output_width() == (projects ? 48 : 4 * 7));
+    return count(spec, resolve(request, spec)).figures;
+  };
+  const auto whole = layer(true);
+  const auto context = layer(false);
+  CHECK(whole.parameters - context.parameters == 4 * 7 * 48);
+  CHECK(whole.forward.matrix_flops - context.forward.matrix_flops == 2 * 10 * 4 * 7 * 48);
+}
+
+TEST_CASE("feature maps cost their own operations, and save what their gradient reads") {
+  // Per element of queries and keys, 2·10 tokens of 4 heads of 12. elu + 1: exp and a sum, saves
+  // its input; relu, exp and softmax save their output, which the products save anyway.
+  const auto layer = [](const std::string& map, Phase phase) {
+    const ModelSpec spec = spec_of({{"model_type", "attention"},
+                                    {"hidden_size", 48},
+                                    {"num_attention_heads", 4},
+                                    {"head_dim", 12},
+                                    {"attention_kind", "linear"},
+                                    {"feature_map", map}});
+    WorkloadRequest request;
+    request.seq_len = 10;
+    request.phase = phase;
+    return count(spec, resolve(request, spec)).figures;
+  };
+  constexpr std::int64_t kElements = 2 * 10 * 48;
+  const auto flops = [&](const std::string& map) {
+    return layer(map, Phase::prefill).forward.elementwise_flops;
+  };
+  CHECK(flops("elu+1") - flops("exp") == kElements);
+  CHECK(flops("exp") == flops("relu"));
+  CHECK(flops("softmax") - flops("exp") == 4 * kElements);
+  const auto saved = [&](const std::string& map) {
+    return layer(map, Phase::train).saved_activation_bytes;
+  };
+  CHECK(saved("elu+1") - saved("exp") == 4 * kElements);
+  CHECK(saved("exp") == saved("relu"));
+  CHECK(saved("exp") == saved("softmax"));
 }
 
 TEST_CASE("a position-wise network costs 16·s·d²") {

@@ -19,16 +19,20 @@ Integer flops_of_pass(const ModelSpec& spec, const WorkloadRequest& request) {
   return analyze(graph).total.forward.matrix_flops.evaluate(bindings_of(workload, graph));
 }
 
-Integer prefill(const ModelSpec& spec, std::int64_t length) {
+Integer prefill(const ModelSpec& spec, std::int64_t length,
+                std::optional<std::int64_t> enc_seq_len = {}) {
   WorkloadRequest request;
   request.seq_len = length;
+  request.enc_seq_len = enc_seq_len;
   return flops_of_pass(spec, request);
 }
 
-Integer decode(const ModelSpec& spec, std::int64_t past) {
+Integer decode(const ModelSpec& spec, std::int64_t past,
+               std::optional<std::int64_t> enc_seq_len = {}) {
   WorkloadRequest request;
   request.phase = Phase::decode;
   request.past_len = past;
+  request.enc_seq_len = enc_seq_len;
   return flops_of_pass(spec, request);
 }
 
@@ -38,9 +42,18 @@ Integer without_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t t
   return sum;
 }
 
-Integer with_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t tokens) {
-  Integer sum = prefill(spec, prompt);
-  for (std::int64_t i = 1; i < tokens; ++i) sum += decode(spec, prompt + i - 1);
+/// Of an encoder with heads · head_dim = d and a plain FFN: per layer 8·n·d² for its projections,
+/// 4·n²·d for scores and context, 4·n·d·f for the FFN (arXiv 1706.03762, section 3).
+Integer encoder_flops(const ModelSpec& spec, Integer n) {
+  const Integer d = spec.hidden_size;
+  const Integer f = spec.encoder->ffn.intermediate_size;
+  return spec.encoder->num_layers * (8 * n * d * d + 4 * n * n * d + 4 * n * d * f);
+}
+
+Integer with_cache(const ModelSpec& spec, std::int64_t prompt, std::int64_t tokens,
+                   std::optional<std::int64_t> enc_seq_len = {}) {
+  Integer sum = prefill(spec, prompt, enc_seq_len);
+  for (std::int64_t i = 1; i < tokens; ++i) sum += decode(spec, prompt + i - 1, enc_seq_len);
   return sum;
 }
 
@@ -67,7 +80,7 @@ TEST_CASE("generation costs the sum of its passes, with and without a KV-cache")
     CAPTURE(name);
     const Model model = load_model(name);
     for (const std::int64_t prompt : {1, 7}) {
-      const GenerationReport report = make_generation_report(model, prompt, {1, 2, 12});
+      const GenerationReport report = make_generation_report(model, {prompt, {1, 2, 12}, {}});
       for (const GenerationRow& row : report.rows) {
         CHECK(row.flops_without == without_cache(model.spec, prompt, row.new_tokens));
         CHECK(row.flops_with == with_cache(model.spec, prompt, row.new_tokens));
@@ -76,8 +89,28 @@ TEST_CASE("generation costs the sum of its passes, with and without a KV-cache")
   }
 }
 
+TEST_CASE("an encoder runs once per generation, with and without a KV-cache") {
+  for (const char* name : {"t5-small", "bart-large-cnn", "transformer-base"}) {
+    CAPTURE(name);
+    const Model model = load_model(name);
+    for (const std::int64_t encoded : {1, 40}) {
+      const GenerationReport report = make_generation_report(model, {3, {1, 2, 12}, encoded});
+      CHECK(report.enc_seq_len == encoded);
+      for (const GenerationRow& row : report.rows) {
+        CHECK(row.flops_with == with_cache(model.spec, 3, row.new_tokens, encoded));
+        Integer passes = 0;
+        for (std::int64_t i = 0; i < row.new_tokens; ++i) {
+          passes += prefill(model.spec, 3 + i, encoded);
+        }
+        CHECK(row.flops_without ==
+              passes - (row.new_tokens - 1) * encoder_flops(model.spec, encoded));
+      }
+    }
+  }
+}
+
 TEST_CASE("a KV-cache reduces the FLOPs of attention from G³ to G²") {
-  const GenerationReport report = make_generation_report(load_model("gpt2"), 1, {8});
+  const GenerationReport report = make_generation_report(load_model("gpt2"), {1, {8}, {}});
   CHECK(format(report.without.attention_growth) == "O(G³·d)");
   CHECK(format(report.with.attention_growth) == "O(G²·d)");
   // Σ 4·i²·d over 12 layers is 48·d·(2·G³ + 3·G² + G)/6.
@@ -87,7 +120,7 @@ TEST_CASE("a KV-cache reduces the FLOPs of attention from G³ to G²") {
 
 TEST_CASE(
     "the predicted time of generation is the sum over its passes, with and without a KV-cache") {
-  GenerationReport report = make_generation_report(load_model("gpt2"), 1, {1, 2, 5});
+  GenerationReport report = make_generation_report(load_model("gpt2"), {1, {1, 2, 5}, {}});
   const MachineProfile machine = find_machine("a100-80gb");
   TimeRequest request;
   add_prediction(report, machine, request);
@@ -108,8 +141,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a model that cannot generate, or does not attend to all of its past, is an error") {
-  CHECK_THROWS_AS((void)make_generation_report(load_model("bert-base"), 1, {4}), Error);
-  CHECK_THROWS_AS((void)make_generation_report(load_model("t5-small"), 1, {4}), Error);
+  for (const char* const name : {"bert-base", "mistral-7b"}) {
+    CHECK_THROWS_AS((void)make_generation_report(load_model(name), {1, {4}, {}}), Error);
+  }
 }
 
 TEST_CASE("times between measured prefills are interpolated linearly") {

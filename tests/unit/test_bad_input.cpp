@@ -157,6 +157,15 @@ TEST_CASE("settings that single layers do not support are refused") {
                               {"head_dim", 4},
                               {"attention_kind", "linear"}};
   CHECK(place(linear, "sliding_window", 4) == "config.json#/sliding_window");
+  CHECK(place(linear, "attention_scale", "none") == "config.json#/attention_scale");
+  CHECK(place(linear, "feature_map", "favor") == "config.json#/feature_map");
+  nlohmann::json softmax = linear;
+  softmax["attention_kind"] = "softmax";
+  CHECK(place(softmax, "feature_map", "relu") == "config.json#/feature_map");
+  CHECK(place(softmax, "attention_scale", "d_k") == "config.json#/attention_scale");
+  softmax["num_hidden_layers"] = 2;
+  softmax["value_head_dim"] = 5;
+  CHECK(place(softmax, "output_projection", false) == "config.json#/output_projection");
 }
 
 TEST_CASE("every family refuses an absurd number of layers before it allocates them") {

@@ -118,7 +118,11 @@ void probe_residual_and_copies(const Budget& budget, std::vector<KernelTable>& t
   tables.push_back(sweep_elements(budget, KernelKind::feature_map, [](std::int64_t count) {
     const std::int64_t width = std::min(count, kRowWidth);
     const auto a = make_arrays(count);
-    return PreparedCall{[=] { feature_map(a->x.data(), count / width, width, width); }, a};
+    return PreparedCall{
+        [=] {
+          feature_map(FeatureMapKind::elu_plus_one, {a->x.data(), count / width, 1, width, width});
+        },
+        a};
   }));
 }
 

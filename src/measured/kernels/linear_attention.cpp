@@ -92,19 +92,6 @@ std::int64_t head_state_floats(const AttentionArguments& args) {
 
 }  // namespace
 
-void feature_map(float* x, std::int64_t rows, std::int64_t width, std::int64_t stride) {
-#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    float* at = x + row * stride;
-    std::int64_t i = 0;
-    for (; i + kLanes <= width; i += kLanes) {
-      simd::store(at + i, simd::elu_plus_one(simd::load(at + i)));
-    }
-    if (i == width) continue;
-    simd::store_first(at + i, simd::elu_plus_one(simd::load_first(at + i, width - i)), width - i);
-  }
-}
-
 std::int64_t linear_attention_state_floats(const AttentionArguments& args) {
   return args.batch * args.kv_heads * head_state_floats(args);
 }

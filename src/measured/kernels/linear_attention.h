@@ -7,8 +7,17 @@
 
 namespace headroom::measured {
 
-/// x = elu(x) + 1 over rows [rows, width] with row stride `stride` floats (eq. 7).
-void feature_map(float* x, std::int64_t rows, std::int64_t width, std::int64_t stride);
+/// Rows `[rows, heads·head_dim]` of queries or keys, `stride` floats apart.
+struct FeatureRows {
+  float* x = nullptr;
+  std::int64_t rows = 0;
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t stride = 0;
+};
+
+/// x = φ(x), in place.
+void feature_map(FeatureMapKind kind, const FeatureRows& features);
 
 /// Floats of state: for each sequence and KV head S [head_dim, value_head_dim] = Σ φ(k)·vᵀ, then Z
 /// [head_dim] = Σ φ(k).

@@ -16,8 +16,25 @@ void read_feed_forward_layer(ConfigReader& config, ModelSpec& spec) {
                config.size({"intermediate_size", "dim_feedforward"}),
                read_activation(config, {"hidden_act"}, ActivationKind::relu),
                config.flag_or({"mlp_bias"}, true)};
+  stack.dropout.ffn_activation = config.probability_or({"activation_dropout"}, 0);
+  stack.dropout.ffn_output = config.probability_or({"output_dropout"}, 0);
   spec.encoder = std::move(stack);
 }
+
+// As in torch.nn.TransformerEncoderLayer, or as Llama stores a gated network; a stack numbers its
+// layers.
+constexpr NameRule kFeedForward[] = {
+    {"mlp.up.%", "layers.{}.linear1.%"},
+    {"mlp.down.%", "layers.{}.linear2.%"},
+    {"mlp.gate.%", "layers.{}.gate_proj.%"},
+    {"mlp.up.%", "layers.{}.up_proj.%"},
+    {"mlp.down.%", "layers.{}.down_proj.%"},
+    {"mlp.up.%", "linear1.%"},
+    {"mlp.down.%", "linear2.%"},
+    {"mlp.gate.%", "gate_proj.%"},
+    {"mlp.up.%", "up_proj.%"},
+    {"mlp.down.%", "down_proj.%"},
+};
 
 }  // namespace
 
@@ -25,7 +42,7 @@ std::vector<Family> feed_forward_layer_families() {
   return {{.model_types = {"feed_forward"},
            .classes = one_class("FeedForward"),
            .reader = read_feed_forward_layer,
-           .names = None("a single layer has only random weights"),
+           .names = NameTable{{kFeedForward}, {}, {}},
            .gguf = None("a single layer has no GGUF file")}};
 }
 

@@ -1,4 +1,4 @@
-// A transformer with attention linear in the length: elu(x) + 1 replaces the softmax (arXiv
+// A transformer with attention linear in the length: a feature map replaces the softmax (arXiv
 // 2006.16236).
 #include "../common_keys.h"
 #include "../family.h"
@@ -17,7 +17,6 @@ ModelClasses linear_transformer_classes() {
 }
 
 void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
-  config.expect_text("feature_map", "elu+1");
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
   spec.position.kind = config.choice_or<PositionKind>({"position_embedding_type"},
@@ -32,6 +31,7 @@ void read_linear_transformer(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention = multi_head_attention(
       config, "num_attention_heads", config.size({"num_attention_heads"}), spec.hidden_size);
   stack.self_attention.kind = AttentionKind::linear;
+  stack.self_attention.feature_map = read_feature_map(config);
   stack.self_attention.causal = config.flag_or({"is_causal"}, true);
   stack.self_attention.linear_attention_eps = config.number_or({"attention_eps"}, 1e-6);
   stack.self_attention.qkv_bias = true;

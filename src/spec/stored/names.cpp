@@ -211,6 +211,8 @@ std::string filled(std::string_view pattern, std::int64_t layer, std::int64_t ex
   return replaced(replaced(pattern, "{}", std::to_string(layer)), "{e}", std::to_string(expert));
 }
 
+bool names_layer(std::string_view pattern) { return pattern.find("{}") != std::string_view::npos; }
+
 bool names_experts(std::string_view pattern) {
   return pattern.find("{e}") != std::string_view::npos;
 }

@@ -50,6 +50,9 @@ struct StoredName {
 /// Fills the placeholders of `pattern`; `expert` is also the index of a joined tensor.
 [[nodiscard]] std::string filled(std::string_view pattern, std::int64_t layer, std::int64_t expert);
 
+/// Returns true if each layer has its own name.
+[[nodiscard]] bool names_layer(std::string_view pattern);
+
 /// Returns true if each expert has its own name.
 [[nodiscard]] bool names_experts(std::string_view pattern);
 
