@@ -80,6 +80,8 @@ if(HEADROOM_PYTHON)
   endforeach()
   integration_test(settings
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/settings/settings.py $<TARGET_FILE:headroom>)
+  integration_test(settings.waiting
+    bash ${CMAKE_CURRENT_LIST_DIR}/settings/waiting.sh $<TARGET_FILE:headroom>)
   integration_test(page.files
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
   integration_test(page.traces

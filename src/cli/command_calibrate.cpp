@@ -15,6 +15,7 @@
 #include "own_machine.h"
 #include "run_options.h"
 #include "system.h"
+#include "waiting_threads.h"
 
 namespace headroom::cli {
 namespace {
@@ -170,7 +171,10 @@ void add_calibrate(Command root, int& status) {
       "  mpirun -n 2 headroom calibrate --collectives\n"
       "\n"
       "Exit status: 1 if an existing, better profile is kept.");
-  command.on_run([options, &status] { run_calibrate(*options, status); });
+  command.on_run([options, &status] {
+    sleep_on_busy_machine(0);
+    run_calibrate(*options, status);
+  });
 }
 
 }  // namespace headroom::cli

@@ -13,6 +13,7 @@
 #include "run_options.h"
 #include "tolerance.h"
 #include "type_options.h"
+#include "waiting_threads.h"
 
 namespace headroom::cli {
 namespace {
@@ -157,6 +158,7 @@ void add_compare(Command root, int& status) {
       "\n"
       "Exit status: 1 if a row failed.");
   command.on_run([options, &status] {
+    sleep_on_busy_machine(0);
     if (options->detail) options->options.detail = Detail::operators;
     run_compare(*options, status);
   });

@@ -11,6 +11,7 @@
 #include "run_options.h"
 #include "sweep_axis.h"
 #include "user_settings.h"
+#include "waiting_threads.h"
 
 namespace headroom::cli {
 namespace {
@@ -39,7 +40,10 @@ void require_used_options(const ComplexityCommand& command) {
 
 void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
-  if (command.measures) fill_in_threads(command.plan.threads);
+  if (command.measures) {
+    sleep_on_busy_machine(command.plan.threads);
+    fill_in_threads(command.plan.threads);
+  }
   // A generation has no lengths but its prompt's.
   if (command.study == Study::generation) {
     count_as_given({"seq"});

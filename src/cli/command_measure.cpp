@@ -26,6 +26,7 @@
 #include "user_settings.h"
 #include "variations.h"
 #include "version.h"
+#include "waiting_threads.h"
 
 namespace headroom::cli {
 namespace {
@@ -471,7 +472,10 @@ void add_measure(Command root) {
       "  headroom measure gpt2 --phase generate --seq 64 --new-tokens 32\n"
       "  headroom measure ./my-model --input inputs.json --save-output out.safetensors\n"
       "  mpirun -n 4 headroom measure gpt2 --tp 2 --pp 2");
-  command.on_run([options] { run_measure(*options); });
+  command.on_run([options] {
+    sleep_on_busy_machine(options->options.threads);
+    run_measure(*options);
+  });
 }
 
 }  // namespace headroom::cli

@@ -14,6 +14,7 @@
 #include "standard_streams.h"
 #include "user_settings.h"
 #include "utf8.h"
+#include "waiting_threads.h"
 
 namespace headroom::cli {
 namespace {
@@ -47,6 +48,7 @@ int main(int argc, char** argv) {
   std::set_terminate(headroom::cli::end_without_memory);
   headroom::cli::prepare_standard_streams();
   headroom::detail::handle_end_signals();
+  headroom::cli::allow_restart(argv);
   try {
     return headroom::cli::run_to_the_end({argv + 1, argv + argc});
   } catch (const headroom::detail::Interrupted&) {

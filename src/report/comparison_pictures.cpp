@@ -21,13 +21,16 @@ constexpr double kAxisHeight = 34;
 /// The axis shows at least ±5 %.
 constexpr double kLeastDeviation = 0.05;
 
-/// Maps deviations to pixels, the prediction in the middle. Three times the widest band fits, so
-/// that one row far away does not hide the others.
+/// A row farther away would hide the others.
+constexpr double kMostDeviation = 0.5;
+
+/// Maps deviations to pixels, the prediction in the middle. Three times the widest band fits.
 class DeviationAxis {
  public:
   explicit DeviationAxis(const std::vector<ComparisonRow>& rows) {
     for (const ComparisonRow& row : rows) {
-      largest_ = std::max(largest_, 3 * row.tolerance.value_or(0));
+      const double deviation = std::min(std::abs(row.difference.value_or(0)), kMostDeviation);
+      largest_ = std::max({largest_, 3 * row.tolerance.value_or(0), 1.1 * deviation});
     }
   }
   [[nodiscard]] bool shows(double deviation) const { return std::abs(deviation) <= largest_; }

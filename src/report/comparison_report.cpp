@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "describe.h"
 #include "schema_version.h"
@@ -32,7 +34,21 @@ std::string tolerance_text(const ComparisonRow& row) {
   return *row.tolerance == 0 ? "exact" : fmt::format("±{:.4g} %", 100 * *row.tolerance);
 }
 
-std::string result_text(const ComparisonRow& row) {
+/// Rows of quantities that neither side has are left out.
+bool is_shown(const ComparisonRow& row) { return row.predicted || row.measured; }
+
+/// Reasons that several rows share, each with its number of rows.
+std::map<std::string, int> shared_reasons(const Comparison& comparison) {
+  std::map<std::string, int> reasons;
+  for (const ComparisonRow& row : comparison.rows) {
+    const bool is_skipped = is_shown(row) && row.result == RowResult::skip;
+    if (is_skipped && !row.reason.empty()) ++reasons[row.reason];
+  }
+  std::erase_if(reasons, [](const auto& reason) { return reason.second == 1; });
+  return reasons;
+}
+
+std::string result_text(const ComparisonRow& row, const std::map<std::string, int>& shared) {
   switch (row.result) {
     case RowResult::pass:
       return "PASS";
@@ -41,7 +57,8 @@ std::string result_text(const ComparisonRow& row) {
     case RowResult::skip:
       break;
   }
-  return row.reason.empty() ? "SKIP" : "SKIP: " + row.reason;
+  const bool is_below = row.reason.empty() || shared.contains(row.reason);
+  return is_below ? "SKIP" : "SKIP: " + row.reason;
 }
 
 std::string drift_text(const DriftReport& drift) {
@@ -100,17 +117,21 @@ Document to_document(const Comparison& comparison) {
   table.columns = {words_column("quantity", "Quantity"),  number_column("predicted", "Predicted"),
                    number_column("measured", "Measured"), number_column("difference", "Difference"),
                    number_column("tolerance", "Allowed"), words_column("result", "Result")};
+  const std::map<std::string, int> shared = shared_reasons(comparison);
   for (const ComparisonRow& row : comparison.rows) {
-    if (!row.predicted && !row.measured) continue;
+    if (!is_shown(row)) continue;
     table.rows.push_back({row.title, amount_text(row.predicted, row.kind),
                           amount_text(row.measured, row.kind), difference_text(row),
-                          tolerance_text(row), result_text(row)});
+                          tolerance_text(row), result_text(row, shared)});
   }
   Document document;
   document.add_subject(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));
+  for (const auto& [reason, rows] : shared) {
+    document.add_line("skipped", fmt::format("{} rows: {}", rows, reason));
+  }
   if (comparison.allocated) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
   }
