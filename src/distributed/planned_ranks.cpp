@@ -133,6 +133,28 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
   if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
 }
 
+void require_micro_batches_run(std::int64_t micro_batch, const ParallelPlan& plan,
+                               const Workload& workload) {
+  if (plan.pipeline == 1) {
+    throw Error(ErrorCode::invalid_input,
+                "micro-batches flow through a pipeline, and the plan has one stage", {},
+                "run several stages, or leave out the micro-batch");
+  }
+  const std::int64_t sequences = workload.batch_size / plan.data;
+  if (sequences % micro_batch != 0) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("micro-batches of {} do not divide the {} sequence{} of a pipeline",
+                            micro_batch, sequences, sequences == 1 ? "" : "s"),
+                {},
+                fmt::format("choose a batch that is a multiple of {}", micro_batch * plan.data));
+  }
+  if (workload.images.totals.images > 0 || workload.audio.totals.segments > 0) {
+    throw Error(ErrorCode::invalid_input,
+                "images and sound belong to no one micro-batch of a run; fit counts them", {},
+                "leave out the micro-batch");
+  }
+}
+
 PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
   const std::int64_t ranks = processes.world().size();
   if (ranks != plan.devices()) {
