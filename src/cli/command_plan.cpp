@@ -84,7 +84,7 @@ void add_plan(Command root, int& status) {
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64\n"
       "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --batch 64 --engine vllm\n"
-      "  mpirun -n 8 headroom plan llama-3-405b --machine h100-80gb --count 16384 --train "
+      "  mpirun -n 8 headroom plan llama-3.1-405b --machine h100-80gb --count 16384 --train "
       "--batch 2048\n"
       "\n"
       "Exit status: 1 if no plan fits.");

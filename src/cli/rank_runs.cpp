@@ -96,6 +96,12 @@ void add_rank_options(Command command, ParallelPlan& plan, measured::MeasureOpti
   add("--pp", plan.pipeline, "Pipeline stages; as many processes as --tp times --pp times --dp");
   add("--dp", plan.data, "Replicas, each with its share of the batch");
   add("--ep", plan.expert, "Replicas that share the routed experts; a divisor of --dp");
+  const Choices<ExpertTensor> expert_tensors{{"tp", ExpertTensor::divided},
+                                             {"1", ExpertTensor::whole}};
+  add_choice(command, "--etp", plan.expert_tensor, expert_tensors,
+             "Tensor-parallel degree of routed experts: as --tp, or 1, which also spreads --ep "
+             "over the tensor-parallel ranks (tp)")
+      .group("Processes");
   add_count(
       command, "--micro-batch", [&run](std::int64_t count) { run.micro_batch = count; },
       "Sequences that go through the pipeline of --pp together (all)")

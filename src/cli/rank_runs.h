@@ -17,7 +17,7 @@
 
 namespace headroom::cli {
 
-/// Adds --tp, --pp, --dp, --ep, --sp and --micro-batch to a command that runs models.
+/// Adds --tp, --pp, --dp, --ep, --etp, --sp and --micro-batch to a command that runs models.
 void add_rank_options(Command command, ParallelPlan& plan, measured::MeasureOptions& run);
 
 /// Throws IllegalPlan or Error{invalid_input} if the processes of `plan` cannot run the model.

@@ -2,7 +2,7 @@
 // pipeline, and compares with one process: outputs and generated tokens by value; FLOPs, weights,
 // KV-cache, arena and traffic of every rank with those of the plan: one pass over a micro-batch, as
 // often as there are micro-batches. Started by mpirun (tests/distributed/CMakeLists.txt):
-//   mpirun -n 4 headroom_check_micro_batches TP PP on|off DP EP BATCH MICRO_BATCH LEAST FOLDER…
+//   mpirun -n 4 headroom_check_micro_batches TP PP on|off DP EP[/1] BATCH MICRO_BATCH LEAST FOLDER…
 // Prints one line a model; exit status 1 if one differs, or if fewer than LEAST run under the plan.
 #include <fmt/format.h>
 
@@ -195,6 +195,7 @@ int check_all(const std::vector<std::string>& arguments) {
   if (arguments.at(2) == "on") division.plan.sequence = SequenceParallel::on;
   division.plan.data = std::stoll(arguments.at(3));
   division.plan.expert = std::stoll(arguments.at(4));
+  if (arguments.at(4).ends_with("/1")) division.plan.expert_tensor = ExpertTensor::whole;
   division.batch = std::stoll(arguments.at(5));
   division.micro_batch = std::stoll(arguments.at(6));
   const std::size_t least_equal = std::stoull(arguments.at(7));

@@ -2,11 +2,12 @@
 // and generated tokens by value; FLOPs, weights, KV-cache, arena and traffic of every rank with the
 // counts that the analytic module derives from the rank's graph. Each process also runs the whole
 // model. Started by mpirun (tests/distributed/CMakeLists.txt):
-//   mpirun -n 4 headroom_check_ranks TP PP on|off DP EP LEAST FOLDER…
-// With replicas, each rank compares its own sequences. Experts run on the tokens that chose them,
-// and a plan assumes that all are chosen as often: their FLOPs and the bytes of their all-to-alls
-// are compared as the sums of all ranks. Each folder holds folders of models. Prints one line a
-// model; exit status 1 if one differs, or if fewer than LEAST run under the plan.
+//   mpirun -n 4 headroom_check_ranks TP PP on|off DP EP[/1] LEAST FOLDER…
+// EP/1 leaves experts whole on tensor ranks. With replicas, each rank compares its own sequences.
+// Experts run on the tokens that chose them, and a plan assumes that all are chosen as often: their
+// FLOPs and the bytes of their all-to-alls are compared as the sums of all ranks. Each folder holds
+// folders of models. Prints one line a model; exit status 1 if one differs, or if fewer than LEAST
+// run under the plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -282,6 +283,7 @@ int check_all(const std::vector<std::string>& arguments) {
   if (arguments.at(2) == "on") plan.sequence = SequenceParallel::on;
   plan.data = std::stoll(arguments.at(3));
   plan.expert = std::stoll(arguments.at(4));
+  if (arguments.at(4).ends_with("/1")) plan.expert_tensor = ExpertTensor::whole;
   const std::size_t least_equal = std::stoull(arguments.at(5));
   const auto processes = distributed::Processes::join();
   const distributed::PlannedRank rank(*processes, plan);
