@@ -338,12 +338,19 @@ struct FixedDegrees {
   ExpertTensor expert_tensor = ExpertTensor::divided;
 };
 
+/// A part of a search: one of `parts` equal parts of the space.
+struct SearchShare {
+  std::int64_t part = 0;
+  std::int64_t parts = 1;
+};
+
 struct SearchSpace {
   std::int64_t devices = 1;
   Load load;
   FixedDegrees fixed;
   std::size_t keep = 10;  ///< number of best plans to return
   int threads = 0;        ///< 0: as many as the machine has
+  SearchShare share{};
   /// Told the fraction that is done, on the calling thread.
   std::function<void(double fraction)> progress{};
 };
@@ -365,6 +372,8 @@ struct PlanSearch {
 /// Evaluates all legal plans of `space`. The result does not depend on the number of threads.
 /// Throws Error{overflow}.
 [[nodiscard]] PlanSearch search_plans(const Planner& planner, const SearchSpace& space);
+/// The search of a space from those of its shares, in any order.
+[[nodiscard]] PlanSearch merged(const std::vector<PlanSearch>& shares, std::size_t keep);
 /// As search_plans, on the calling thread and with the caches of `planner`: faster for many small
 /// searches.
 [[nodiscard]] PlanSearch search_plans_alone(Planner& planner, const SearchSpace& space);
@@ -478,7 +487,10 @@ struct PlanReport {
   std::vector<std::string> notes;
 };
 
-/// Throws Error{invalid_input} if no plan is legal.
-[[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space);
+using PlanSearcher = std::function<PlanSearch(const Planner& planner, const SearchSpace& space)>;
+
+/// Throws Error{invalid_input} if no plan is legal. `search` has the result of search_plans.
+[[nodiscard]] PlanReport make_plan_report(PlanQuestion question, SearchSpace space,
+                                          const PlanSearcher& search = search_plans);
 
 }  // namespace headroom

@@ -88,7 +88,7 @@ void run_compare_on_ranks(CompareCommand& command, int& status) {
                         "leave them out, or leave out --import, --machine and files");
   }
   refuse_ignored_options(command.run_options, command.run.phase);
-  RankRun ranks(command.plan);
+  RankRun ranks(command.plan, command.run);
   ranks.run([&] {
     std::optional<ReportOutput> output;
     ranks.together([&] {
@@ -101,7 +101,7 @@ void run_compare_on_ranks(CompareCommand& command, int& status) {
 
 void run_compare(CompareCommand& command, int& status) {
   if (command.plan.devices() > 1) return run_compare_on_ranks(command, status);
-  require_one_process(command.plan);
+  require_one_process(command.plan, command.run);
   ReportOutput output(command.output);
   write_comparisons(command, comparisons_of(command), output, status);
 }
@@ -144,7 +144,7 @@ void add_compare(Command root, int& status) {
   }
   options->run_options = add_run_options(command, options->run, options->variations);
   add_compare_options(command, *options);
-  add_rank_options(command, options->plan);
+  add_rank_options(command, options->plan, options->run);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

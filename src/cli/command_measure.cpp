@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "commands.h"
-#include "commit.h"
 #include "gguf.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
@@ -25,7 +24,6 @@
 #include "type_options.h"
 #include "user_settings.h"
 #include "variations.h"
-#include "version.h"
 #include "waiting_threads.h"
 
 namespace headroom::cli {
@@ -293,7 +291,7 @@ Measured measure_one(MeasureCommand command) {
 
 /// Throws Error{invalid_input} for a run that several processes cannot make.
 void require_runs_on_ranks(const MeasureCommand& command, const PreparedRun& run) {
-  distributed::require_runs(command.plan, run.model.spec, run.workload);
+  require_plan_runs(command.plan, command.options, run.model.spec, run.workload);
   if (command.options.storage == measured::HeldType::stored) {
     throw_invalid_input("weights in blocks run on one process",
                         "use safetensors, or --weights float32 with --checkpoint random");
@@ -302,13 +300,13 @@ void require_runs_on_ranks(const MeasureCommand& command, const PreparedRun& run
 
 RankIdentity identity_of(const MeasureCommand& command, const PreparedRun& run) {
   RankIdentity identity;
-  identity.build = fmt::format("{} {}", kVersion, kCommit);
   const Graph graph = build_graph(run.model.spec, all_parts());
   identity.model = fmt::format("{} of {} parameters", run.model.spec.name,
                                count_parameters(graph).total.evaluate(graph.sizes));
   identity.weights = run.weights.empty() ? fmt::format("seed {}", command.options.seed)
                                          : fmt::format("files {}", sample_of(run.weights));
-  identity.command = fmt::format("batch {} seq {} past {} new {} phase {}", run.workload.batch_size,
+  identity.command = fmt::format("{} · batch {} seq {} past {} new {} phase {}",
+                                 describe(command.plan, command.options), run.workload.batch_size,
                                  run.workload.seq_len, run.workload.past_len,
                                  command.options.new_tokens, name_of(command.options.phase));
   return identity;
@@ -382,12 +380,12 @@ void run_measure(MeasureCommand& command) {
                         "measure the models one by one");
   }
   if (command.plan.devices() == 1) {
-    require_one_process(command.plan);
+    require_one_process(command.plan, command.options);
     measure_each(
         command, [&] { return measure_one(command); }, true);
     return;
   }
-  RankRun ranks(command.plan);
+  RankRun ranks(command.plan, command.options);
   ranks.run([&] {
     measure_each(
         command, [&] { return measure_on_ranks(command, ranks); }, ranks.reports());
@@ -462,7 +460,7 @@ void add_measure(Command root) {
   options->sizes = add_inference_options(command, options->request, options->variations).sizes;
   options->run = add_run_options(command, options->options, options->variations);
   add_measure_options(command, *options);
-  add_rank_options(command, options->plan);
+  add_rank_options(command, options->plan, options->options);
   add_output_options(command, options->output, "--output,-o", TraceFormat::offered);
   command.set_footer(
       "Examples:\n"

@@ -5,34 +5,15 @@
 #include <utility>
 
 #include "commands.h"
-#include "output.h"
-#include "plan_options.h"
+#include "plan_command.h"
+#include "processes.h"
 #include "progress.h"
 #include "user_settings.h"
 
 namespace headroom::cli {
-namespace {
 
-struct PlanCommand {
-  PlanOptions options;
-  bool train = false;
-  bool serve = false;
-  std::size_t keep = 10;
-  int threads = 0;
-  bool lists_front = false;
-};
-
-PlanReport search(const PlanOptions& options, SearchSpace space) {
-  ProgressBar bar;
-  space.progress = [&bar](double fraction) {
-    bar.show(fraction, fmt::format("searching plans {:.0f} %", 100 * fraction));
-  };
-  return make_plan_report(question_of(options), std::move(space));
-}
-
-void run_plan(PlanCommand& command, int& status) {
+SearchSpace prepare(PlanCommand& command) {
   PlanOptions& options = command.options;
-  ReportOutput output(options.output);
   if (command.train) options.query.purpose = Purpose::train;
   if (command.serve) options.query.purpose = Purpose::serve;
   if (command.train || command.serve) count_as_given({"phase"});
@@ -43,7 +24,12 @@ void run_plan(PlanCommand& command, int& status) {
   space.fixed = options.fixed;
   space.keep = command.keep;
   space.threads = command.threads;
-  PlanReport report = search(options, std::move(space));
+  return space;
+}
+
+void write_report(const PlanCommand& command, PlanReport report, ReportOutput& output,
+                  int& status) {
+  const PlanOptions& options = command.options;
   report.lists_front = command.lists_front;
   if (report.plans.empty()) {
     status = 1;
@@ -52,6 +38,24 @@ void run_plan(PlanCommand& command, int& status) {
         engine_command_of(options, report.question, report.plans.front().choice, report.notes);
   }
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
+}
+
+void plan_on_one_process(PlanCommand& command, int& status) {
+  ReportOutput output(command.options.output);
+  SearchSpace space = prepare(command);
+  ProgressBar bar;
+  space.progress = [&bar](double fraction) {
+    bar.show(fraction, fmt::format("searching plans {:.0f} %", 100 * fraction));
+  };
+  PlanReport report = make_plan_report(question_of(command.options), std::move(space));
+  write_report(command, std::move(report), output, status);
+}
+
+namespace {
+
+void run_plan(PlanCommand& command, int& status) {
+  if (distributed::launched_processes() > 1) return plan_on_ranks(command, status);
+  plan_on_one_process(command, status);
 }
 
 }  // namespace
@@ -73,13 +77,15 @@ void add_plan(Command root, int& status) {
   add_count(
       command, "--search-threads", kSearchThreads,
       [options](std::int64_t n) { options->threads = static_cast<int>(n); },
-      "Threads of the search (all processors)");
+      "Threads of the search of each process (all processors)");
   command.set_footer(
       "Examples:\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 64 --train --batch 512 --seq 8192\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --serve --batch 64\n"
       "  headroom plan llama-3-8b --machine a100-80gb --count 16 --train --batch 128 --tp 2\n"
       "  headroom plan llama-3-70b --machine h100-80gb --count 8 --batch 64 --engine vllm\n"
+      "  mpirun -n 8 headroom plan llama-3.1-405b --machine h100-80gb --count 16384 --train "
+      "--batch 2048\n"
       "\n"
       "Exit status: 1 if no plan fits.");
   command.on_run([options, &status] { run_plan(*options, status); });

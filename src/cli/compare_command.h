@@ -33,8 +33,9 @@ class RankRun;
 
 /// Predicts and measures on this machine, then compares.
 [[nodiscard]] Comparison compare_here(const CompareCommand& command);
-/// Likewise, of the plan on the processes of `ranks`, all of which must call it. Throws
-/// Error{invalid_input} if this machine or one of the plan's collectives is not calibrated.
+/// Likewise, of the plan on the processes of `ranks`, all of which must call it; the comparison is
+/// that of rank 0, and empty on the others. Throws Error{invalid_input} if this machine or one of
+/// the plan's collectives is not calibrated.
 [[nodiscard]] Comparison compare_ranks(const CompareCommand& command, RankRun& ranks);
 /// Compares two JSON files of headroom: a prediction and a measurement.
 [[nodiscard]] Comparison compare_files(const CompareCommand& command);

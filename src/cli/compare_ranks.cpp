@@ -7,7 +7,6 @@
 
 #include "calibrate/drift_watch.h"
 #include "collective_calibration.h"
-#include "commit.h"
 #include "compare_command.h"
 #include "headroom/error.h"
 #include "interruption.h"
@@ -16,7 +15,6 @@
 #include "replicas.h"
 #include "run_options.h"
 #include "user_settings.h"
-#include "version.h"
 
 namespace headroom::cli {
 namespace {
@@ -33,7 +31,8 @@ struct PreparedRanks {
   std::vector<std::string> notes;
 };
 
-/// Predicted seconds and counts of one rank, as ranks send them to each other.
+/// Predicted seconds of one rank for one micro-batch, and its counts of all, as ranks send them to
+/// each other.
 struct RankForecast {
   double computation_s = 0;
   double communication_s = 0;
@@ -97,7 +96,7 @@ PreparedRanks prepare(const CompareCommand& command) {
   prepared.workload = workload_of_run(command.request, command.run.phase, spec);
   prepared.run.storage = storage_of(prepared.workload);
   measured::require_runnable(spec);
-  distributed::require_runs(command.plan, spec, prepared.workload);
+  require_plan_runs(command.plan, command.run, spec, prepared.workload);
   prepared.machine = own_machine(command.run.backend);
   return prepared;
 }
@@ -195,6 +194,15 @@ WatchedRanks run_watched(const PreparedRanks& prepared, RankRun& ranks) {
   return run;
 }
 
+/// The counts of a run from those of one micro-batch: all run on the same weights, in one arena.
+RunFigures of_all(RunFigures counts, std::int64_t micro_batches) {
+  counts.matrix_flops = checked_multiply(counts.matrix_flops, micro_batches);
+  if (counts.kv_cache_bytes) {
+    counts.kv_cache_bytes = checked_multiply(*counts.kv_cache_bytes, micro_batches);
+  }
+  return counts;
+}
+
 RankForecast forecast_of(const PreparedRanks& prepared, const RankTime& time,
                          const RunFigures& counts, const WatchedRanks& watched) {
   const TimePrediction corrected =
@@ -210,12 +218,14 @@ RankForecast forecast_of(const PreparedRanks& prepared, const RankTime& time,
   return forecast;
 }
 
-/// The whole run by the forecasts of its ranks: stages run one after the other, and ranks of a
-/// stage wait for the slowest of them.
+/// The whole run by the forecasts of its ranks. Ranks of a stage wait for the slowest of them. A
+/// micro-batch goes through the stages one after the other, and the next one follows as soon as the
+/// slowest stage is free.
 class PlanForecast {
  public:
-  PlanForecast(std::vector<RankForecast> ranks, const RanksMeasurement& measured)
-      : ranks_(std::move(ranks)), measured_(measured) {
+  PlanForecast(std::vector<RankForecast> ranks, const RanksMeasurement& measured,
+               std::int64_t micro_batches)
+      : ranks_(std::move(ranks)), measured_(measured), micro_batches_(micro_batches) {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       double& stage = stages_[measured_.ranks[i].stage];
       stage = std::max(stage, ranks_[i].total_s());
@@ -224,18 +234,19 @@ class PlanForecast {
     }
   }
 
-  [[nodiscard]] double total_s() const { return sum_before(stages_, std::ssize(stages_)); }
-  [[nodiscard]] double ttft_s() const { return sum_before(ttft_, std::ssize(ttft_)); }
+  [[nodiscard]] double total_s() const { return end_of(stages_, std::ssize(stages_) - 1); }
+  [[nodiscard]] double ttft_s() const { return end_of(ttft_, std::ssize(ttft_) - 1); }
 
   [[nodiscard]] ComparedRanks compared(MeasuredPhase phase) const {
     ComparedRanks compared{measured_.plan, {}};
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const RankMeasurement& rank = measured_.ranks[i];
-      const double end = sum_before(stages_, rank.stage + 1);
+      const double end = end_of(stages_, rank.stage);
+      const double computation = static_cast<double>(micro_batches_) * ranks_[i].computation_s;
       // The last stage sends the tokens of a generation to all.
       const double whole = phase == MeasuredPhase::generate ? total_s() : end;
-      compared.ranks.push_back({rank.rank, rank.stage, rank.tensor_rank, whole,
-                                end - ranks_[i].computation_s, rank.time_s, rank.communication_s});
+      compared.ranks.push_back({rank.rank, rank.stage, rank.tensor_rank, whole, end - computation,
+                                rank.time_s, rank.communication_s});
     }
     return compared;
   }
@@ -284,33 +295,42 @@ class PlanForecast {
  private:
   using ByStage = std::map<std::int64_t, double>;
 
-  static double sum_before(const ByStage& seconds, std::int64_t end) {
+  /// When the last of equal micro-batches leaves stage `last`: the first one's time through all
+  /// stages, and the slowest stage's for each further one (arXiv 2104.04473, section 2.2.1).
+  [[nodiscard]] double end_of(const ByStage& seconds, std::int64_t last) const {
     double sum = 0;
-    for (const auto& [stage, of_stage] : seconds) sum += stage < end ? of_stage : 0;
-    return sum;
+    double slowest = 0;
+    for (const auto& [stage, of_stage] : seconds) {
+      if (stage > last) break;
+      sum += of_stage;
+      slowest = std::max(slowest, of_stage);
+    }
+    return sum + static_cast<double>(micro_batches_ - 1) * slowest;
   }
 
   std::vector<RankForecast> ranks_;
   const RanksMeasurement& measured_;
+  std::int64_t micro_batches_;
   ByStage stages_;
   ByStage ttft_;
 };
 
-PlanForecast gathered(RankRun& ranks, const RankForecast& own, const RanksMeasurement& measured) {
+/// The forecasts of all ranks on rank 0; none on the others.
+std::vector<RankForecast> gathered(RankRun& ranks, const RankForecast& own) {
   std::vector<RankForecast> all;
-  for (const std::string& text : ranks.processes().world().exchange(to_json(own).dump())) {
+  for (const std::string& text : ranks.processes().world().gather(to_json(own).dump())) {
     all.push_back(forecast_of(json::parse(text)));
   }
-  return {std::move(all), measured};
+  return all;
 }
 
 RankIdentity identity_of(const CompareCommand& command, const PreparedRanks& prepared) {
   const Workload& workload = prepared.workload;
-  return {fmt::format("{} {}", kVersion, kCommit), prepared.model.spec.name,
-          fmt::format("seed {}", command.run.seed),
-          fmt::format("batch {} seq {} past {} new {} phase {} threads {}", workload.batch_size,
-                      workload.seq_len, workload.past_len, command.run.new_tokens,
-                      name_of(command.run.phase), prepared.run.threads)};
+  return {prepared.model.spec.name, fmt::format("seed {}", command.run.seed),
+          fmt::format("{} · batch {} seq {} past {} new {} phase {} threads {}",
+                      describe(command.plan, command.run), workload.batch_size, workload.seq_len,
+                      workload.past_len, command.run.new_tokens, name_of(command.run.phase),
+                      prepared.run.threads)};
 }
 
 Comparison comparison_of(const CompareCommand& command, const PreparedRanks& prepared,
@@ -344,6 +364,7 @@ Comparison compare_ranks(const CompareCommand& command, RankRun& ranks) {
   PreparedRanks prepared;
   RankTime time;
   RunFigures counts;
+  std::int64_t micro_batches = 1;
   ranks.together([&] { prepared = prepare(command); });
   prepared.hosts = distributed::hosts_of(ranks.processes());
   if (prepared.run.threads == 0) {
@@ -357,13 +378,17 @@ Comparison compare_ranks(const CompareCommand& command, RankRun& ranks) {
     request.computes_in_float32 = true;
     const ModelSpec& spec = prepared.model.spec;
     const Workload own = measured::workload_of_replica(prepared.workload, ranks.context().data);
-    time = predict_rank_time(spec, own, prepared.machine, request, part);
-    counts = predict_rank_run(spec, own, request, part);
+    micro_batches = measured::micro_batches_of(own, prepared.run);
+    const Workload pass = measured::workload_of_replica(own, {micro_batches, 0});
+    time = predict_rank_time(spec, pass, prepared.machine, request, part);
+    counts = of_all(predict_rank_run(spec, pass, request, part), micro_batches);
   });
   WatchedRanks watched = run_watched(prepared, ranks);
   const RankForecast own = forecast_of(prepared, time, counts, watched);
   ranks.gather(watched.measurement);
-  const PlanForecast forecast = gathered(ranks, own, *watched.measurement.ranks);
+  std::vector<RankForecast> forecasts = gathered(ranks, own);
+  if (!ranks.reports()) return {};
+  const PlanForecast forecast(std::move(forecasts), *watched.measurement.ranks, micro_batches);
   return comparison_of(command, prepared, watched, forecast, time.computation);
 }
 

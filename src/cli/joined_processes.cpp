@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "commit.h"
+#include "handshake.h"
 #include "headroom/error.h"
 #include "interruption.h"
 #include "program.h"
 #include "rank_context.h"
+#include "version.h"
 
 namespace headroom::cli {
 
@@ -13,6 +16,10 @@ JoinedProcesses::JoinedProcesses() : processes_(distributed::Processes::join()) 
 
 void JoinedProcesses::run(const std::function<void()>& work) {
   try {
+    if (!is_one_build_) {
+      distributed::require_one_build(processes_->world(), fmt::format("{} {}", kVersion, kCommit));
+    }
+    is_one_build_ = true;
     work();
   } catch (const measured::AgreedError& error) {
     if (reports()) throw;

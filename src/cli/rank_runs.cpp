@@ -12,6 +12,7 @@
 #include "headroom/error.h"
 #include "options.h"
 #include "plan_option_values.h"
+#include "rank_reports.h"
 #include "replicas.h"
 
 namespace headroom::cli {
@@ -51,61 +52,6 @@ void add_sample(const fs::path& file, Hash& hash) {
   }
 }
 
-json to_json(const WireTraffic& row) {
-  return {static_cast<int>(row.group), static_cast<int>(row.kind), row.calls, row.bytes};
-}
-
-json optional_json(const std::optional<std::int64_t>& value) {
-  return value ? json(*value) : json(nullptr);
-}
-
-std::optional<std::int64_t> optional_of(const json& value) {
-  if (value.is_null()) return std::nullopt;
-  return value.get<std::int64_t>();
-}
-
-/// A rank's part as ranks send it to each other.
-json to_json(const RankMeasurement& rank) {
-  json traffic = json::array();
-  for (const WireTraffic& row : rank.traffic) traffic.push_back(to_json(row));
-  return {{"rank", rank.rank},
-          {"stage", rank.stage},
-          {"data_rank", rank.data_rank},
-          {"tensor_rank", rank.tensor_rank},
-          {"host", rank.host},
-          {"time_s", rank.time_s},
-          {"communication_s", rank.communication_s},
-          {"counted",
-           {rank.counted.parameters, rank.counted.matrix_flops, rank.counted.weight_bytes,
-            rank.counted.kv_cache_bytes}},
-          {"arena_peak_bytes", rank.memory.arena_peak_bytes},
-          {"weights_held_bytes", rank.memory.weights_held_bytes},
-          {"rss_peak_bytes", optional_json(rank.memory.rss_peak_bytes)},
-          {"traffic", traffic}};
-}
-
-RankMeasurement rank_of(const json& text) {
-  RankMeasurement rank;
-  rank.rank = text.at("rank");
-  rank.stage = text.at("stage");
-  rank.data_rank = text.at("data_rank");
-  rank.tensor_rank = text.at("tensor_rank");
-  rank.host = text.at("host");
-  rank.time_s = text.at("time_s");
-  rank.communication_s = text.at("communication_s");
-  const json& counted = text.at("counted");
-  rank.counted = {counted.at(0), counted.at(1), counted.at(2), counted.at(3)};
-  rank.memory.arena_peak_bytes = text.at("arena_peak_bytes");
-  rank.memory.weights_held_bytes = text.at("weights_held_bytes");
-  rank.memory.rss_peak_bytes = optional_of(text.at("rss_peak_bytes"));
-  for (const json& row : text.at("traffic")) {
-    rank.traffic.push_back({static_cast<RankGroup>(row.at(0).get<int>()),
-                            static_cast<CollectiveKind>(row.at(1).get<int>()), row.at(2),
-                            row.at(3)});
-  }
-  return rank;
-}
-
 /// A line of JSON with names and shapes, then all values.
 std::string as_bytes(const std::vector<measured::NamedTensor>& tensors) {
   json header = json::array();
@@ -138,19 +84,9 @@ std::vector<measured::NamedTensor> tensors_of(const std::string& bytes) {
   return tensors;
 }
 
-/// Adds `tensor` to `all`, after the sequences that other replicas have of it.
-void append(measured::NamedTensor tensor, std::vector<measured::NamedTensor>& all) {
-  const auto known = std::ranges::find(all, tensor.name, &measured::NamedTensor::name);
-  if (known == all.end()) {
-    all.push_back(std::move(tensor));
-    return;
-  }
-  measured::append_replica(tensor, *known);
-}
-
 }  // namespace
 
-void add_rank_options(Command command, ParallelPlan& plan) {
+void add_rank_options(Command command, ParallelPlan& plan, measured::MeasureOptions& run) {
   const auto add = [&](const char* name, std::int64_t& degree, const char* description) {
     add_count(
         command, name, kRanks, [&degree](std::int64_t count) { degree = count; }, description)
@@ -160,6 +96,16 @@ void add_rank_options(Command command, ParallelPlan& plan) {
   add("--pp", plan.pipeline, "Pipeline stages; as many processes as --tp times --pp times --dp");
   add("--dp", plan.data, "Replicas, each with its share of the batch");
   add("--ep", plan.expert, "Replicas that share the routed experts; a divisor of --dp");
+  const Choices<ExpertTensor> expert_tensors{{"tp", ExpertTensor::divided},
+                                             {"1", ExpertTensor::whole}};
+  add_choice(command, "--etp", plan.expert_tensor, expert_tensors,
+             "Tensor-parallel degree of routed experts: as --tp, or 1, which also spreads --ep "
+             "over the tensor-parallel ranks (tp)")
+      .group("Processes");
+  add_count(
+      command, "--micro-batch", [&run](std::int64_t count) { run.micro_batch = count; },
+      "Sequences that go through the pipeline of --pp together (all)")
+      .group("Processes");
   const auto set_sequence = [&plan](const std::string& word) {
     plan.sequence = parse_sequence_parallel("--sp", word);
   };
@@ -167,6 +113,20 @@ void add_rank_options(Command command, ParallelPlan& plan) {
       .add_optional_text("--sp", "on|off", set_sequence,
                          "Sequence parallelism in a prefill (off; --sp alone is on)")
       .group("Processes");
+}
+
+void require_plan_runs(const ParallelPlan& plan, const measured::MeasureOptions& run,
+                       const ModelSpec& spec, const Workload& workload) {
+  distributed::require_runs(plan, spec, workload);
+  if (run.micro_batch) {
+    distributed::require_micro_batches_run(*run.micro_batch, plan, workload);
+  }
+}
+
+std::string describe(const ParallelPlan& plan, const measured::MeasureOptions& run) {
+  const std::string degrees = headroom::describe(plan);
+  if (!run.micro_batch) return degrees;
+  return fmt::format("{} · micro-batch {}", degrees, *run.micro_batch);
 }
 
 std::string sample_of(const fs::path& files) {
@@ -186,17 +146,17 @@ std::string sample_of(const fs::path& files) {
   return hash.text();
 }
 
-RankRun::RankRun(const ParallelPlan& plan) : plan_(describe(plan)) {
-  run([&] {
+RankRun::RankRun(const ParallelPlan& plan, const measured::MeasureOptions& run)
+    : plan_(describe(plan, run)) {
+  JoinedProcesses::run([&] {
     together([&] { rank_ = std::make_unique<distributed::PlannedRank>(processes(), plan); });
   });
 }
 
 void RankRun::require_equal(const RankIdentity& identity) {
-  const json own = {identity.build, identity.model, identity.weights, identity.command};
+  const json own = {identity.model, identity.weights, identity.command};
   const std::vector<std::string> texts = processes().world().exchange(own.dump());
-  constexpr const char* kWords[] = {"another build of headroom", "another model", "other weights",
-                                    "another workload"};
+  constexpr const char* kWords[] = {"another model", "other weights", "another workload"};
   const json first = json::parse(texts.front());
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
     const json other = json::parse(texts[rank]);
@@ -215,18 +175,17 @@ void RankRun::require_equal(const RankIdentity& identity) {
 void RankRun::gather(Measurement& measurement) {
   RankMeasurement& own = measurement.ranks.value().ranks.front();
   own.host = processes().host();
-  const std::vector<std::string> texts = processes().world().exchange(to_json(own).dump());
-  measurement.ranks = RanksMeasurement{plan_, {}};
-  for (const std::string& text : texts) {
-    measurement.ranks->ranks.push_back(rank_of(json::parse(text)));
-  }
+  std::vector<RankMeasurement> ranks = gathered(own, processes().world());
+  if (reports()) measurement.ranks = RanksMeasurement{plan_, std::move(ranks)};
 }
 
 std::vector<measured::NamedTensor> RankRun::gather(std::vector<measured::NamedTensor> tensors) {
   if (!context().tensor.is_first()) tensors.clear();  // equal on the ranks of a stage
   std::vector<measured::NamedTensor> all;
-  for (const std::string& text : processes().world().exchange(as_bytes(tensors))) {
-    for (measured::NamedTensor& tensor : tensors_of(text)) append(std::move(tensor), all);
+  for (const std::string& text : processes().world().gather(as_bytes(tensors))) {
+    for (measured::NamedTensor& tensor : tensors_of(text)) {
+      measured::append_replica(std::move(tensor), all);
+    }
   }
   return all;
 }
@@ -236,13 +195,17 @@ std::vector<std::vector<std::int64_t>> RankRun::gather(
   const bool speaks = context().tensor.is_first() && context().pipeline.is_first();
   const json own = speaks ? json(ids) : json::array();
   std::vector<std::vector<std::int64_t>> all;
-  for (const std::string& text : processes().world().exchange(own.dump())) {
+  for (const std::string& text : processes().world().gather(own.dump())) {
     for (const json& of_one : json::parse(text)) all.push_back(of_one);
   }
   return all;
 }
 
-void require_one_process(const ParallelPlan& plan) {
+void require_one_process(const ParallelPlan& plan, const measured::MeasureOptions& run) {
+  if (run.micro_batch) {
+    throw_invalid_input("--micro-batch divides the batch of a pipeline, and the plan has one stage",
+                        "add --pp, or leave it out");
+  }
   if (plan.expert > 1) {
     throw_invalid_input(
         fmt::format("--ep {} shares experts between replicas, and the plan has one", plan.expert),

@@ -11,17 +11,24 @@
 #include "headroom/measurement.h"
 #include "headroom/parallel_plan.h"
 #include "joined_processes.h"
+#include "measure.h"
 #include "planned_ranks.h"
 #include "session.h"
 
 namespace headroom::cli {
 
-/// Adds --tp, --pp, --dp, --ep and --sp to a command that runs models.
-void add_rank_options(Command command, ParallelPlan& plan);
+/// Adds --tp, --pp, --dp, --ep, --etp, --sp and --micro-batch to a command that runs models.
+void add_rank_options(Command command, ParallelPlan& plan, measured::MeasureOptions& run);
+
+/// Throws IllegalPlan or Error{invalid_input} if the processes of `plan` cannot run the model.
+void require_plan_runs(const ParallelPlan& plan, const measured::MeasureOptions& run,
+                       const ModelSpec& spec, const Workload& workload);
+
+/// "tp 2 · pp 2 · micro-batch 1"
+[[nodiscard]] std::string describe(const ParallelPlan& plan, const measured::MeasureOptions& run);
 
 /// Facts that must be equal on all ranks, each with the words for it.
 struct RankIdentity {
-  std::string build;    ///< version and commit
   std::string model;    ///< paths and shapes of its weights
   std::string weights;  ///< files and a sample of their contents, or the seed
   std::string command;  ///< workload and options
@@ -33,11 +40,12 @@ struct RankIdentity {
 class RankRun : public JoinedProcesses {
  public:
   /// Joins the processes of the run. Throws Error.
-  explicit RankRun(const ParallelPlan& plan);
+  RankRun(const ParallelPlan& plan, const measured::MeasureOptions& run);
 
   [[nodiscard]] const measured::RankContext& context() const { return rank_->context(); }
   /// Throws Error{invalid_input} naming a rank whose identity differs from that of rank 0.
   void require_equal(const RankIdentity& identity);
+  // Gather on rank 0, which writes the report. Others get nothing new.
   /// Completes the measurement of rank 0 with those of all ranks.
   void gather(Measurement& measurement);
   /// The output tensors of all stages, each once, with the sequences of all replicas.
@@ -53,7 +61,7 @@ class RankRun : public JoinedProcesses {
 };
 
 /// Throws Error{invalid_input} if a launcher started several processes for a plan of one, or the
-/// plan spreads experts.
-void require_one_process(const ParallelPlan& plan);
+/// plan spreads experts or has micro-batches.
+void require_one_process(const ParallelPlan& plan, const measured::MeasureOptions& run);
 
 }  // namespace headroom::cli

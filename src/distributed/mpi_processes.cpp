@@ -55,6 +55,29 @@ struct Parts {
   std::vector<int> begins;
 };
 
+/// Texts of ranks, one after the other.
+struct JoinedTexts {
+  explicit JoinedTexts(std::span<const int> sizes) : begins(sizes.size()) {
+    const auto sum = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    (void)count_of(sum);  // the texts begin at numbers that MPI counts
+    std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
+    bytes.resize(sum);
+  }
+
+  [[nodiscard]] std::vector<std::string> split(std::span<const int> sizes) const {
+    std::vector<std::string> texts;
+    texts.reserve(sizes.size());
+    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+      texts.push_back(bytes.substr(static_cast<std::size_t>(begins[rank]),
+                                   static_cast<std::size_t>(sizes[rank])));
+    }
+    return texts;
+  }
+
+  std::vector<int> begins;
+  std::string bytes{};
+};
+
 class MpiCommunicator final : public measured::Communicator {
  public:
   MpiCommunicator(MPI_Comm communicator, RankGroup group) : communicator_(communicator) {
@@ -118,22 +141,22 @@ class MpiCoordinator : public measured::Coordinator {
     MPI_Bcast(values.data(), count_of(values.size()), MPI_INT64_T, narrow(root), communicator_);
   }
   [[nodiscard]] std::vector<std::string> exchange(const std::string& text) override {
-    const auto ranks = static_cast<std::size_t>(size());
     const int own = count_of(text.size());
-    std::vector<int> sizes(ranks);
+    std::vector<int> sizes(static_cast<std::size_t>(size()));
     MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, communicator_);
-    (void)count_of(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}));
-    std::vector<int> begins(ranks);
-    std::exclusive_scan(sizes.begin(), sizes.end(), begins.begin(), 0);
-    std::string all(static_cast<std::size_t>(begins.back() + sizes.back()), '\0');
-    MPI_Allgatherv(text.data(), own, MPI_CHAR, all.data(), sizes.data(), begins.data(), MPI_CHAR,
-                   communicator_);
-    std::vector<std::string> texts;
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      texts.push_back(all.substr(static_cast<std::size_t>(begins[rank]),
-                                 static_cast<std::size_t>(sizes[rank])));
-    }
-    return texts;
+    JoinedTexts all(sizes);
+    MPI_Allgatherv(text.data(), own, MPI_CHAR, all.bytes.data(), sizes.data(), all.begins.data(),
+                   MPI_CHAR, communicator_);
+    return all.split(sizes);
+  }
+  [[nodiscard]] std::vector<std::string> gather(const std::string& text) override {
+    const int own = count_of(text.size());
+    std::vector<int> sizes(rank() == 0 ? static_cast<std::size_t>(size()) : 0);
+    MPI_Gather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, communicator_);
+    JoinedTexts all(sizes);
+    MPI_Gatherv(text.data(), own, MPI_CHAR, all.bytes.data(), sizes.data(), all.begins.data(),
+                MPI_CHAR, 0, communicator_);
+    return all.split(sizes);
   }
   void send(const std::string& text, std::int64_t to) override {
     MPI_Send(text.data(), count_of(text.size()), MPI_CHAR, narrow(to), kTag, communicator_);

@@ -82,23 +82,40 @@ void require_replicas_run(const ParallelPlan& plan, const Workload& workload) {
   }
 }
 
-/// Throws for experts that replicas do not share evenly, and for those whose tokens tensor-parallel
-/// ranks would have to gather, or each send.
+/// Throws for experts that replicas do not share evenly, and for divided ones whose tokens
+/// tensor-parallel ranks would have to gather.
 void require_experts_run(const ParallelPlan& plan) {
   if (plan.expert == 1) return;
-  if (plan.data % plan.expert != 0) {
+  if (plan.expert_replicas() % plan.expert != 0) {
     throw Error(ErrorCode::invalid_input,
                 fmt::format("expert parallelism {} does not divide {} replica{}", plan.expert,
-                            plan.data, plan.data == 1 ? "" : "s"),
+                            plan.expert_replicas(), plan.expert_replicas() == 1 ? "" : "s"),
                 {}, fmt::format("run {} replicas, or a multiple", plan.expert));
   }
-  const bool own_tokens =
-      plan.sequence == SequenceParallel::on || plan.expert_tensor == ExpertTensor::whole;
-  if (plan.tensor == 1 || !own_tokens) return;
+  const bool divided = plan.tensor > 1 && plan.expert_tensor == ExpertTensor::divided;
+  if (!divided || plan.sequence == SequenceParallel::off) return;
   throw Error(ErrorCode::invalid_input,
-              "expert parallelism does not run with tokens that sequence parallelism shards; fit "
-              "counts it",
-              {}, "leave out sequence parallelism");
+              "experts that tensor-parallel ranks divide do not run on the tokens that sequence "
+              "parallelism shards; fit counts it",
+              {}, "leave out sequence parallelism, or leave the experts whole");
+}
+
+/// Place of a rank among those that hold the experts, and the number of its group. Neighbours
+/// share them: replicas of one tensor rank, or all ranks of a stage if experts are whole.
+struct ExpertPlace {
+  measured::GroupPosition position;
+  std::int64_t group = 0;
+};
+
+ExpertPlace expert_place(const ParallelPlan& plan, std::int64_t rank) {
+  const std::int64_t in_stage = rank % (plan.tensor * plan.data);
+  const std::int64_t stage = rank / (plan.tensor * plan.data);
+  const bool whole = plan.expert_tensor == ExpertTensor::whole;
+  const std::int64_t sets = whole ? 1 : plan.tensor;  // of experts in a stage
+  const std::int64_t holder = in_stage / sets;
+  const std::int64_t group = holder / plan.expert * sets + in_stage % sets;
+  const std::int64_t groups = plan.tensor * plan.data / plan.expert;  // of a stage
+  return {{plan.expert, holder % plan.expert}, stage * groups + group};
 }
 
 }  // namespace
@@ -133,6 +150,28 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
   if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
 }
 
+void require_micro_batches_run(std::int64_t micro_batch, const ParallelPlan& plan,
+                               const Workload& workload) {
+  if (plan.pipeline == 1) {
+    throw Error(ErrorCode::invalid_input,
+                "micro-batches flow through a pipeline, and the plan has one stage", {},
+                "run several stages, or leave out the micro-batch");
+  }
+  const std::int64_t sequences = workload.batch_size / plan.data;
+  if (sequences % micro_batch != 0) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("micro-batches of {} do not divide the {} sequence{} of a pipeline",
+                            micro_batch, sequences, sequences == 1 ? "" : "s"),
+                {},
+                fmt::format("choose a batch that is a multiple of {}", micro_batch * plan.data));
+  }
+  if (workload.images.totals.images > 0 || workload.audio.totals.segments > 0) {
+    throw Error(ErrorCode::invalid_input,
+                "images and sound belong to no one micro-batch of a run; fit counts them", {},
+                "leave out the micro-batch");
+  }
+}
+
 PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
   const std::int64_t ranks = processes.world().size();
   if (ranks != plan.devices()) {
@@ -151,12 +190,9 @@ PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
   tensor_ = processes.split(RankGroup::tensor, rank / plan.tensor);
   pipeline_ = processes.split(RankGroup::pipeline, in_stage);
   replica_ = processes.subset(context_.data.rank);
-  // Replicas next to each other hold the experts; each tensor rank has groups of its own.
-  const std::int64_t group = context_.data.rank / plan.expert;
-  const std::int64_t stage_groups = plan.data / plan.expert * plan.tensor;
-  context_.expert = {plan.expert, context_.data.rank % plan.expert};
-  experts_ = processes.split(RankGroup::expert, context_.pipeline.rank * stage_groups +
-                                                    group * plan.tensor + context_.tensor.rank);
+  const ExpertPlace place = expert_place(plan, rank);
+  context_.expert = place.position;
+  experts_ = processes.split(RankGroup::expert, place.group);
   context_.tensor_group = tensor_.get();
   context_.pipeline_group = pipeline_.get();
   context_.expert_group = experts_.get();

@@ -15,6 +15,11 @@ namespace headroom::distributed {
 /// Error{invalid_input} for a part of a plan that headroom counts and does not run.
 void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workload& workload);
 
+/// Throws Error{invalid_input} for micro-batches of this size without a pipeline that they flow
+/// through, or that do not divide the sequences of a replica.
+void require_micro_batches_run(std::int64_t micro_batch, const ParallelPlan& plan,
+                               const Workload& workload);
+
 /// The rank of this process: the graph that shard_stage makes for it, and its groups. Ranks are
 /// numbered as in ParallelPlan: tensor first, then data, then pipeline.
 class PlannedRank {

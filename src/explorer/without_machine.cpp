@@ -2,6 +2,7 @@
 #include "counted_run.h"
 #include "headroom/error.h"
 #include "own_machine.h"
+#include "plan_command.h"
 #include "processes.h"
 #include "sweep_runs.h"
 
@@ -30,6 +31,8 @@ Measurement run_once(const Model& /*model*/, const Workload& /*workload*/) {
 }
 
 void sweep_on_ranks(const SweepCommand& command) { sweep_on_one_process(command); }
+
+void plan_on_ranks(PlanCommand& command, int& status) { plan_on_one_process(command, status); }
 
 }  // namespace headroom::cli
 

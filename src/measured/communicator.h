@@ -58,6 +58,8 @@ class Coordinator {
   virtual void broadcast(std::span<std::int64_t> values, std::int64_t root) = 0;
   /// The texts of all ranks in their order.
   [[nodiscard]] virtual std::vector<std::string> exchange(const std::string& text) = 0;
+  /// The texts of all ranks in their order, on rank 0; none on the others.
+  [[nodiscard]] virtual std::vector<std::string> gather(const std::string& text) = 0;
   /// Returns once `to` receives the text, or it is on its way.
   virtual void send(const std::string& text, std::int64_t to) = 0;
   [[nodiscard]] virtual std::string receive(std::int64_t from) = 0;

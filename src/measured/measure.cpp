@@ -97,7 +97,7 @@ std::vector<std::string> warnings_about(const Measurement& measurement) {
 SessionOptions session_options(const MeasureOptions& options, const Workload& workload) {
   const PlannedRun run = planned_run(workload, options);
   return {options.backend,    options.storage,
-          row_range_of(run),  workload.batch_size * workload.seq_len,
+          row_range_of(run),  run.workload.batch_size * workload.seq_len,
           workload.attention, options.activations,
           workload.logits,    head_row_range_of(run),
           options.rank};
@@ -206,10 +206,17 @@ void prepare_together(const RankContext* rank, const std::function<void()>& prep
 
 }  // namespace
 
+std::int64_t micro_batches_of(const Workload& workload, const MeasureOptions& options) noexcept {
+  return workload.batch_size / options.micro_batch.value_or(workload.batch_size);
+}
+
 PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
   const bool generates = options.phase == MeasuredPhase::generate;
-  return {workload, generates ? options.new_tokens : 0, options.storage, options.outputs,
-          options.backend};
+  PlannedRun run{workload,        generates ? options.new_tokens : 0,
+                 options.storage, options.outputs,
+                 options.backend, micro_batches_of(workload, options)};
+  run.workload.batch_size /= run.micro_batches;
+  return run;
 }
 
 void require_runnable(const ModelSpec& spec) {

@@ -26,7 +26,13 @@ struct MeasureOptions {
   std::int64_t new_tokens = 32;                       ///< generate only
   KeptOutputs outputs = KeptOutputs::none;            ///< that are kept, besides
   const RankContext* rank = nullptr;                  ///< place in a sharded run; null: one process
+  /// Sequences that go through a pipeline together; must divide those of a replica. Unset: all.
+  std::optional<std::int64_t> micro_batch{};
 };
+
+/// Micro-batches that the sequences of one replica, `workload`, are divided into.
+[[nodiscard]] std::int64_t micro_batches_of(const Workload& workload,
+                                            const MeasureOptions& options) noexcept;
 
 /// Why the model is counted but cannot be run; empty if it can.
 [[nodiscard]] std::string reason_not_run(const ModelSpec& spec);
@@ -50,7 +56,7 @@ using OutputObserver = std::function<void(RunOutputs outputs)>;
 /// Throws Error{invalid_input} with the reason if headroom counts the model but cannot run it.
 void require_runnable(const ModelSpec& spec);
 
-/// The run that `measure` makes, for `require_run_fits`.
+/// The run of one replica's sequences, `workload`, that `measure` makes, for `require_run_fits`.
 [[nodiscard]] PlannedRun planned_run(const Workload& workload, const MeasureOptions& options);
 
 /// Runs the model on `inputs`, or on random inputs if there are none. Throws

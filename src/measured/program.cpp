@@ -69,7 +69,8 @@ void KvCache::fill(std::uint64_t seed) {
 }
 
 Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
-                 const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank)
+                 const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank,
+                 const Program* arena_of)
     : spec_(spec),
       rank_(rank),
       whole_sizes_(graph.sizes),
@@ -80,13 +81,20 @@ Program::Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights
       lengths_(lengths),
       sizes_(sizes_at(graph_, lengths, rank)),
       plan_(plan_memory(graph_, sizes_)),
-      arena_(static_cast<std::size_t>(plan_.arena_floats)),
+      arena_(arena_beside(arena_of)),
+      owns_arena_(arena_of == nullptr || arena_ != arena_of->arena_),
       hidden_input_(input_buffer(0, inputs.hidden_states)),
       encoder_input_(input_buffer(1, inputs.encoder_hidden_states)) {
   require_positions(spec, lengths.capacity, lengths.enc_seq_len);
   if (spec.tower) tower_ = encoder_of(*spec.tower);
   if (spec.audio_tower) audio_tower_ = encoder_of(*spec.audio_tower);
   build_blocks();
+}
+
+std::shared_ptr<AlignedVector<float>> Program::arena_beside(const Program* other) const {
+  const auto floats = static_cast<std::size_t>(plan_.arena_floats);
+  if (other != nullptr && other->arena_->size() == floats) return other->arena_;
+  return std::make_shared<AlignedVector<float>>(floats);
 }
 
 std::optional<std::int64_t> Program::source_layer(TensorId tensor, const Block& block,
@@ -110,7 +118,7 @@ float* Program::pointer(TensorId tensor) {
     return values.empty() ? nullptr : values.data();
   }
   const std::int64_t offset = plan_.offsets[tensor];
-  return offset == MemoryPlan::kNotInArena ? nullptr : arena_.data() + offset;
+  return offset == MemoryPlan::kNotInArena ? nullptr : arena_->data() + offset;
 }
 
 AlignedVector<float> Program::input_buffer(std::size_t index,
@@ -198,7 +206,9 @@ AllocatedMemory Program::allocated() const {
     return floats * static_cast<std::int64_t>(sizeof(float));
   };
   AllocatedMemory memory;
-  memory.arena_bytes = static_cast<std::int64_t>(arena_.size() * sizeof(float));
+  if (owns_arena_) {
+    memory.arena_bytes = static_cast<std::int64_t>(arena_->size() * sizeof(float));
+  }
   memory.kernel_scratch_bytes = bytes_of_all(kernel_scratch_);
   memory.strided_copy_bytes = bytes_of_all(strided_copies_);
   return memory;
@@ -216,7 +226,7 @@ const float* Program::output(const std::string& name) const {
       const bool belongs = node.path == name || node.path.starts_with(name + ".");
       if (!belongs) continue;
       const auto gathered = gathered_outputs_.find(node.output);
-      found = gathered == gathered_outputs_.end() ? arena_.data() + plan_.offsets[node.output]
+      found = gathered == gathered_outputs_.end() ? arena_->data() + plan_.offsets[node.output]
                                                   : gathered->second.data();
     }
   }

@@ -90,9 +90,11 @@ using BlockObserver =
 class Program {
  public:
   /// Prepares `graph`, or the part of it that `rank` runs, for `lengths`; only `past` may change
-  /// later. `weights`, `cache`, `inputs` and `rank` must outlive the program.
+  /// later. `weights`, `cache`, `inputs` and `rank` must outlive the program. With `arena_of`, a
+  /// program of the same lengths, both use its arena: a run of one overwrites the other's outputs.
   Program(const ModelSpec& spec, Graph graph, const ModelWeights& weights, KvCache& cache,
-          const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank = nullptr);
+          const ModelInputs& inputs, const Lengths& lengths, const RankContext* rank = nullptr,
+          const Program* arena_of = nullptr);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
@@ -107,7 +109,8 @@ class Program {
   /// Tokens per sequence that "logits" has: all new ones, or the last.
   [[nodiscard]] std::int64_t logit_tokens() const noexcept;
   [[nodiscard]] std::int64_t arena_peak_bytes() const noexcept { return plan_.peak_bytes; }
-  /// Memory allocated by now, without the scratchpad that all GEMMs share.
+  /// Memory allocated by now, without the scratchpad that all GEMMs share, and without the arena of
+  /// another program.
   [[nodiscard]] AllocatedMemory allocated() const;
   [[nodiscard]] const std::vector<ProgramBlock>& blocks() const noexcept { return blocks_; }
   /// Time of the last run in collectives: transfer, and waiting for other ranks.
@@ -120,6 +123,8 @@ class Program {
   [[nodiscard]] std::optional<std::int64_t> source_layer(TensorId tensor, const Block& block,
                                                          const Node& node) const;
   void build_blocks();
+  /// `other`'s arena if it is as large as this program's, else a new one.
+  [[nodiscard]] std::shared_ptr<AlignedVector<float>> arena_beside(const Program* other) const;
   /// Memory of the graph's inputs: the caller's hidden states, or those of the previous stage.
   [[nodiscard]] AlignedVector<float> input_buffer(std::size_t index,
                                                   const std::vector<float>& given) const;
@@ -138,7 +143,8 @@ class Program {
   Lengths lengths_;
   Bindings sizes_;
   MemoryPlan plan_;
-  AlignedVector<float> arena_;
+  std::shared_ptr<AlignedVector<float>> arena_;
+  bool owns_arena_ = true;
   AlignedVector<float>
       hidden_input_;  ///< copy of the caller's hidden states, which layers may overwrite
   AlignedVector<float> encoder_input_;  ///< keys and values of a cross-attention layer

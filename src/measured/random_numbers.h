@@ -22,12 +22,15 @@ class SplitMix64 {
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
 
   std::uint64_t next_bits() {
-    state_ += 0x9E3779B97F4A7C15U;
+    state_ += kStep;
     std::uint64_t mixed = state_;
     mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
     mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
     return mixed ^ (mixed >> 31U);
   }
+
+  /// Leaves out `count` numbers: the state counts them.
+  void skip(std::uint64_t count) { state_ += count * kStep; }
 
   /// Returns a uniform number in [-1, 1).
   float next() {
@@ -36,6 +39,7 @@ class SplitMix64 {
   }
 
  private:
+  static constexpr std::uint64_t kStep = 0x9E3779B97F4A7C15U;
   std::uint64_t state_;
 };
 

@@ -142,8 +142,7 @@ void require_rank_runs(const Graph& sharded, const RankContext& rank) {
                "use pipeline parallelism, which leaves layers whole");
       }
       const bool sharded_output = shards_tokens && has_token_shards(sharded.tensors[node.output]);
-      const bool reads_one_token = shards_tokens && std::holds_alternative<SelectToken>(node.op);
-      if (reads_one_token || (sharded_output && !computes_by_row(node.op))) {
+      if (sharded_output && !computes_by_row(node.op)) {
         refuse(block, node, "reads tokens that sequence parallelism leaves on other ranks",
                "leave out sequence parallelism");
       }

@@ -15,14 +15,6 @@
 namespace headroom::measured {
 namespace {
 
-/// Elements [begin, begin + count) of one dimension of `whole` elements. Those beyond its end are
-/// padding.
-struct Slice {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-  std::int64_t whole = 0;
-};
-
 std::vector<std::int64_t> sizes_of(const Weight& weight, const Bindings& sizes) {
   std::vector<std::int64_t> result;
   for (const Expr& size : weight.shape) result.push_back(integer_of(size, sizes));
@@ -86,9 +78,8 @@ class RankWeights final : public WeightSource {
     if (elsewhere) return AlignedVector<float>(elements_of(shape));
     const Weight& full = model_weight(weight);
     const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
-    AlignedVector<float> values = whole_.load(full, sizes, layer);
-    if (sizes == shape) return values;
-    return sliced(values, slices_of(full, sizes, shape));
+    if (sizes == shape) return whole_.load(full, sizes, layer);
+    return whole_.load_part(full, sizes, layer, slices_of(full, sizes, shape));
   }
 
   /// Other ranks load the tensors that this one does not.
@@ -123,10 +114,10 @@ class RankWeights final : public WeightSource {
 
   /// Slices of `weight`, the whole model's, along every dimension. Heads of keys and values are
   /// repeated on neighbouring ranks where there are more ranks than heads.
-  [[nodiscard]] std::vector<Slice> slices_of(const Weight& weight,
-                                             const std::vector<std::int64_t>& whole,
-                                             const std::vector<std::int64_t>& own) const {
-    std::vector<Slice> slices;
+  [[nodiscard]] std::vector<WeightSlice> slices_of(const Weight& weight,
+                                                   const std::vector<std::int64_t>& whole,
+                                                   const std::vector<std::int64_t>& own) const {
+    std::vector<WeightSlice> slices;
     for (std::size_t i = 0; i < own.size(); ++i) {
       if (own[i] == whole[i]) {
         slices.push_back({0, own[i], whole[i]});
@@ -151,34 +142,6 @@ class RankWeights final : public WeightSource {
       slices.push_back({index * own[i], own[i], whole[i]});
     }
     return slices;
-  }
-
-  static AlignedVector<float> sliced(std::span<const float> whole,
-                                     const std::vector<Slice>& slices) {
-    std::size_t elements = 1;
-    for (const Slice& slice : slices) elements *= static_cast<std::size_t>(slice.count);
-    AlignedVector<float> own(elements);
-    copy_slices(whole, slices, own);
-    return own;
-  }
-
-  /// Copies the part of a tensor [slices[0].whole, …] that `slices` select; padding stays as it is.
-  static void copy_slices(std::span<const float> whole, std::span<const Slice> slices,
-                          std::span<float> own) {
-    const Slice& slice = slices.front();
-    const auto stride = whole.size() / static_cast<std::size_t>(slice.whole);
-    const auto own_stride = own.size() / static_cast<std::size_t>(slice.count);
-    const std::int64_t present =
-        std::clamp<std::int64_t>(slice.whole - slice.begin, 0, slice.count);
-    for (std::int64_t i = 0; i < present; ++i) {
-      const auto from = whole.subspan(static_cast<std::size_t>(slice.begin + i) * stride, stride);
-      const auto to = own.subspan(static_cast<std::size_t>(i) * own_stride, own_stride);
-      if (slices.size() == 1) {
-        to.front() = from.front();
-      } else {
-        copy_slices(from, slices.subspan(1), to);
-      }
-    }
   }
 
   const Graph& model_;

@@ -1,5 +1,6 @@
 #include "replicas.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <numeric>
@@ -86,6 +87,15 @@ void append_replica(const NamedTensor& next, NamedTensor& whole) {
   const std::size_t dimension = batch_dimension(whole.shape);
   whole.shape[dimension] += next.shape[dimension];
   whole.values = std::move(values);
+}
+
+void append_replica(NamedTensor next, std::vector<NamedTensor>& all) {
+  const auto known = std::ranges::find(all, next.name, &NamedTensor::name);
+  if (known == all.end()) {
+    all.push_back(std::move(next));
+  } else {
+    append_replica(next, *known);
+  }
 }
 
 }  // namespace headroom::measured

@@ -1,6 +1,8 @@
-// Data parallelism: every replica of a model runs some of the sequences. Internal to src/measured
-// and the program.
+// Data parallelism: every replica of a model runs some of the sequences. The micro-batches of a
+// pipeline are divided alike. Internal to src/measured and the program.
 #pragma once
+
+#include <vector>
 
 #include "headroom/workload.h"
 #include "inputs.h"
@@ -22,5 +24,7 @@ namespace headroom::measured {
 
 /// Appends an output of the next replica's sequences.
 void append_replica(const NamedTensor& next, NamedTensor& whole);
+/// Likewise to the one of that name in `all`, or as a new one.
+void append_replica(NamedTensor next, std::vector<NamedTensor>& all);
 
 }  // namespace headroom::measured

@@ -162,9 +162,12 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankCont
           : held_weight_bytes(
                 spec, {run.storage, row_range_of(run), head_row_range_of(run), run.backend}, rank);
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
-  memory.kv_cache = cache_bytes(graph, sizes);
-  memory.inputs = input_bytes(spec, run.workload);
-  if (run.outputs == KeptOutputs::all) memory.outputs = output_bytes(spec, run);
+  // Micro-batches go through one arena; each has its own sequences.
+  memory.kv_cache = product(run.micro_batches, cache_bytes(graph, sizes));
+  memory.inputs = product(run.micro_batches, input_bytes(spec, run.workload));
+  if (run.outputs == KeptOutputs::all) {
+    memory.outputs = product(run.micro_batches, output_bytes(spec, run));
+  }
   return memory;
 }
 

@@ -17,11 +17,12 @@ enum class KeptOutputs { none, all };
 
 /// A run to be counted. `new_tokens` is 0 unless the run generates.
 struct PlannedRun {
-  Workload workload;
+  Workload workload;  ///< of one pass, which is that of a micro-batch
   std::int64_t new_tokens = 0;
   HeldType storage = HeldType::float32;
   KeptOutputs outputs = KeptOutputs::none;
   Backend backend = Backend::eigen;
+  std::int64_t micro_batches = 1;
 };
 
 /// Numbers of rows that the run's linear layers are packed for. A generation has many in its

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "images.h"
 #include "output_collector.h"
+#include "replicas.h"
 
 namespace headroom::measured {
 namespace {
@@ -22,12 +23,6 @@ void add_operators(const Program& program, std::vector<OperatorMeasurement>& ope
       found->bytes += block.counts[i].bytes;
     }
   }
-}
-
-/// Adds the operators and the communication of the program's last run.
-void add_pass(const Program& program, Sample& sample) {
-  add_operators(program, sample.operators);
-  sample.communication_s += std::chrono::duration<double>(program.communication_time()).count();
 }
 
 /// The calls and bytes after `before`.
@@ -57,155 +52,249 @@ ModelInputs decode_inputs(const ModelSpec& spec, const ModelInputs& prompt) {
 
 }  // namespace
 
-Runner::Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
-               ModelInputs inputs)
-    : rank_(session.rank()),
-      options_(options),
-      inputs_(std::move(inputs)),
-      lengths_(lengths_of(session.spec(), inputs_)),
-      vocab_size_(session.spec().embedding.vocab_size) {
-  const bool is_generation = options.phase == MeasuredPhase::generate;
-  lengths_.past = workload.past_len;
-  lengths_.capacity =
-      workload.past_len + lengths_.seq_len + (is_generation ? options.new_tokens - 1 : 0);
-  cache_ = std::make_unique<KvCache>(session.make_cache(lengths_));
-  reset_cache();
-  switch (options.phase) {
-    case MeasuredPhase::prefill:
-      prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
-      break;
-    case MeasuredPhase::decode:
-      decode_ = session.program(Phase::decode, inputs_, lengths_, *cache_);
-      break;
-    case MeasuredPhase::generate: {
-      prefill_ = session.program(Phase::prefill, inputs_, lengths_, *cache_);
-      step_inputs_ = decode_inputs(session.spec(), inputs_);
-      Lengths step = lengths_;
-      step.seq_len = 1;
-      step.images = {};
-      step.audio = {};
-      decode_ = session.program(Phase::decode, step_inputs_, step, *cache_);
-      break;
+/// Keeps the outputs of a run.
+class Runner::Observer {
+ public:
+  Observer(const Runner& runner, const ModelSpec& spec)
+      : runner_(runner),
+        // With sequence parallelism the states between layers are shards of the tokens.
+        whole_states_(!shards_tokens(runner.rank_, Phase::prefill)) {
+    kept_.reserve(runner.parts_.size());
+    for (const MicroBatch& part : runner.parts_) {
+      kept_.push_back({OutputCollector(spec, part.lengths), {}, {}, {}});
     }
   }
+
+  [[nodiscard]] BlockObserver layers_of(std::size_t part) {
+    const bool observes = whole_states_ && !kept_[part].first_pass_ended;
+    if (!observes) return {};
+    return [this, part](const ProgramBlock& block, std::int64_t layer, const float* data) {
+      kept_[part].collector.observe(block, layer, data);
+    };
+  }
+
+  void end_of(std::size_t part, const Program& program) {
+    Kept& kept = kept_[part];
+    if (!kept.first_pass_ended) kept.tensors = std::move(kept.collector).finish(program);
+    kept.first_pass_ended = true;
+    if (runner_.options_.phase != MeasuredPhase::generate) return;
+    const auto sequences = static_cast<std::size_t>(runner_.parts_[part].lengths.batch);
+    kept.logits.resize(sequences);
+    for (std::size_t b = 0; b < sequences; ++b) {
+      const float* const last = runner_.last_logits(program, b);
+      if (last == nullptr) continue;
+      kept.logits[b].insert(kept.logits[b].end(), last, last + runner_.vocab_size_);
+    }
+  }
+
+  void tokens_chosen() {
+    std::size_t sequence = 0;
+    for (const MicroBatch& part : runner_.parts_) {
+      for (const std::int64_t id : part.step_inputs.main.ids) {
+        if (sequence == ids_.size()) ids_.emplace_back();
+        ids_[sequence++].push_back(id);
+      }
+    }
+  }
+
+  [[nodiscard]] RunOutputs finish() && {
+    RunOutputs result;
+    result.generated_ids = std::move(ids_);
+    for (Kept& kept : kept_) {
+      for (NamedTensor& tensor : kept.tensors) append_replica(std::move(tensor), result.tensors);
+      const bool has_logits = !kept.logits.empty() && !kept.logits.front().empty();
+      if (has_logits) append_replica(generated_logits(kept.logits), result.tensors);
+    }
+    return result;
+  }
+
+ private:
+  /// Outputs of one micro-batch.
+  struct Kept {
+    OutputCollector collector;
+    std::vector<NamedTensor> tensors;
+    std::vector<std::vector<float>> logits;  ///< by sequence, those that chose its tokens
+    bool first_pass_ended = false;
+  };
+
+  [[nodiscard]] NamedTensor generated_logits(const std::vector<std::vector<float>>& logits) const {
+    NamedTensor all{"generated_logits",
+                    {std::ssize(logits), runner_.options_.new_tokens, runner_.vocab_size_},
+                    {}};
+    for (const std::vector<float>& of_one : logits) {
+      all.values.insert(all.values.end(), of_one.begin(), of_one.end());
+    }
+    return all;
+  }
+
+  const Runner& runner_;
+  bool whole_states_;
+  std::vector<Kept> kept_;
+  std::vector<std::vector<std::int64_t>> ids_;  ///< by sequence of all micro-batches
+};
+
+Runner::Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
+               ModelInputs inputs)
+    : rank_(session.rank()), options_(options), vocab_size_(session.spec().embedding.vocab_size) {
+  const std::int64_t count = micro_batches_of(workload, options);
+  for (std::int64_t i = 0; i < count; ++i) {
+    MicroBatch& part = parts_.emplace_back();
+    part.inputs = count == 1 ? std::move(inputs) : inputs_of_replica(inputs, {count, i});
+    prepare(session, part, workload.past_len);
+  }
+  reset_caches();
+}
+
+void Runner::prepare(const Session& session, MicroBatch& part, std::int64_t past) {
+  const bool is_generation = options_.phase == MeasuredPhase::generate;
+  Lengths& lengths = part.lengths = lengths_of(session.spec(), part.inputs);
+  lengths.past = past;
+  lengths.capacity = past + lengths.seq_len + (is_generation ? options_.new_tokens - 1 : 0);
+  part.cache = std::make_unique<KvCache>(session.make_cache(lengths));
+  // Outputs of a pass are used before the next micro-batch's.
+  const MicroBatch& first = parts_.front();
+  if (options_.phase != MeasuredPhase::decode) {
+    part.prefill =
+        session.program(Phase::prefill, part.inputs, lengths, *part.cache, first.prefill.get());
+  }
+  if (options_.phase == MeasuredPhase::decode) {
+    part.decode =
+        session.program(Phase::decode, part.inputs, lengths, *part.cache, first.decode.get());
+  }
+  if (!is_generation) return;
+  part.step_inputs = decode_inputs(session.spec(), part.inputs);
+  Lengths step = lengths;
+  step.seq_len = 1;
+  step.images = {};
+  step.audio = {};
+  part.decode =
+      session.program(Phase::decode, part.step_inputs, step, *part.cache, first.decode.get());
 }
 
 /// A run that starts with the first token reads no state; another reads that of earlier tokens.
-void Runner::reset_cache() {
-  if (lengths_.past > 0) {
-    cache_->fill(options_.seed);
-  } else {
-    cache_->clear();
+void Runner::reset_caches() {
+  std::uint64_t seed = options_.seed;
+  for (const MicroBatch& part : parts_) {
+    if (part.lengths.past > 0) {
+      part.cache->fill(seed++);
+    } else {
+      part.cache->clear();
+    }
   }
 }
 
 RunOutputs Runner::outputs(const ModelSpec& spec) {
-  reset_cache();
-  OutputCollector collector(spec, lengths_);
-  // With sequence parallelism the states between layers are shards of the tokens.
-  const bool whole_states = !shards_tokens(rank_, Phase::prefill);
-  const auto layers = [&](const ProgramBlock& block, std::int64_t layer, const float* data) {
-    if (whole_states) collector.observe(block, layer, data);
-  };
-  RunOutputs result;
-  Program& first = prefill_ != nullptr ? *prefill_ : *decode_;
-  if (options_.phase != MeasuredPhase::generate) {
-    first.run(layers);
-    result.tensors = std::move(collector).finish(first);
-    return result;
-  }
-  const std::size_t sequences = step_inputs_.main.ids.size();
-  std::vector<std::vector<float>> logits(sequences);
-  result.generated_ids.resize(sequences);
+  reset_caches();
+  Observer observer(*this, spec);
   Sample untimed;
-  generate(untimed, layers, [&](const Program& program) {
-    if (&program == &first) result.tensors = std::move(collector).finish(program);
-    for (std::size_t b = 0; b < sequences; ++b) {
-      const float* const last = last_logits(program, b);
-      if (last != nullptr) logits[b].insert(logits[b].end(), last, last + vocab_size_);
-      result.generated_ids[b].push_back(step_inputs_.main.ids[b]);
-    }
-  });
-  if (logits.front().empty()) return result;
-  NamedTensor all{"generated_logits", {std::ssize(logits), options_.new_tokens, vocab_size_}, {}};
-  for (const std::vector<float>& of_one : logits) {
-    all.values.insert(all.values.end(), of_one.begin(), of_one.end());
-  }
-  result.tensors.push_back(std::move(all));
-  return result;
+  run_phase(untimed, &observer);
+  return std::move(observer).finish();
 }
 
 Sample Runner::run() {
   Sample sample;
   if (rank_ == nullptr) {
     const auto start = Clock::now();
-    run_phase(sample);
+    run_phase(sample, nullptr);
     sample.total_s = seconds_since(start);
   } else {
     const std::vector<WireTraffic> before = rank_->traffic();
     rank_->world->barrier();
     const auto start = Clock::now();
-    run_phase(sample);
+    run_phase(sample, nullptr);
     sample.rank_s = seconds_since(start);
     rank_->world->barrier();
     sample.total_s = seconds_since(start);
     sample.traffic = traffic_since(before, rank_->traffic());
   }
   // Outside the time of the run.
-  if (options_.phase == MeasuredPhase::decode) add_pass(*decode_, sample);
-  if (options_.phase == MeasuredPhase::prefill) add_pass(*prefill_, sample);
+  if (options_.phase == MeasuredPhase::decode) add_pass(&MicroBatch::decode, sample);
+  if (options_.phase == MeasuredPhase::prefill) add_pass(&MicroBatch::prefill, sample);
   return sample;
 }
 
-void Runner::run_phase(Sample& sample) {
+void Runner::run_phase(Sample& sample, Observer* observer) {
   switch (options_.phase) {
     case MeasuredPhase::prefill:
-      prefill_->run();
+      run_pass(&MicroBatch::prefill, observer);
       break;
     case MeasuredPhase::decode:
-      decode_->run();
+      run_pass(&MicroBatch::decode, observer);
       break;
     case MeasuredPhase::generate:
-      generate(sample, {}, {});
+      generate(sample, observer);
       break;
   }
 }
 
+void Runner::run_pass(PassProgram pass, Observer* observer) {
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Program& program = *(parts_[i].*pass);
+    program.run(observer == nullptr ? BlockObserver() : observer->layers_of(i));
+    if (options_.phase == MeasuredPhase::generate) choose_next_tokens(parts_[i], program);
+    if (observer != nullptr) observer->end_of(i, program);
+  }
+}
+
+std::int64_t Runner::kv_cache_bytes() const {
+  std::int64_t sum = 0;
+  for (const MicroBatch& part : parts_) sum += part.cache->bytes();
+  return sum;
+}
+
 std::int64_t Runner::arena_peak_bytes() const {
   std::int64_t peak = 0;
-  for (const auto* program : {prefill_.get(), decode_.get()}) {
-    if (program != nullptr) peak = std::max(peak, program->arena_peak_bytes());
+  for (const MicroBatch& part : parts_) {
+    for (const auto* program : {part.prefill.get(), part.decode.get()}) {
+      if (program != nullptr) peak = std::max(peak, program->arena_peak_bytes());
+    }
   }
   return peak;
 }
 
 AllocatedMemory Runner::allocated() const {
   AllocatedMemory sum;
-  for (const auto* program : {prefill_.get(), decode_.get()}) {
-    if (program == nullptr) continue;
-    const AllocatedMemory own = program->allocated();
-    sum.arena_bytes += own.arena_bytes;
-    sum.strided_copy_bytes += own.strided_copy_bytes;
-    sum.kernel_scratch_bytes += own.kernel_scratch_bytes;
+  for (const MicroBatch& part : parts_) {
+    for (const auto* program : {part.prefill.get(), part.decode.get()}) {
+      if (program == nullptr) continue;
+      const AllocatedMemory own = program->allocated();
+      sum.arena_bytes += own.arena_bytes;
+      sum.strided_copy_bytes += own.strided_copy_bytes;
+      sum.kernel_scratch_bytes += own.kernel_scratch_bytes;
+    }
   }
   sum.gemm_scratchpad_bytes = gemm_scratchpad_bytes();
   return sum;
 }
 
-void Runner::generate(Sample& sample, const BlockObserver& layers, const LogitObserver& logits) {
-  const auto start = Clock::now();
-  prefill_->run(layers);
-  choose_next_tokens(*prefill_);
-  if (logits) logits(*prefill_);
-  sample.ttft_s = seconds_since(start);
-  add_pass(*prefill_, sample);
-  for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
-    decode_->set_past(lengths_.past + lengths_.seq_len + step - 1);
-    decode_->run();
-    choose_next_tokens(*decode_);
-    if (logits) logits(*decode_);
-    add_pass(*decode_, sample);
+void Runner::add_pass(PassProgram pass, Sample& sample) const {
+  for (const MicroBatch& part : parts_) {
+    const Program& program = *(part.*pass);
+    add_operators(program, sample.operators);
+    sample.communication_s += std::chrono::duration<double>(program.communication_time()).count();
   }
+}
+
+void Runner::generate(Sample& sample, Observer* observer) {
+  const auto start = Clock::now();
+  run_step(&MicroBatch::prefill, observer);
+  sample.ttft_s = seconds_since(start);
+  add_pass(&MicroBatch::prefill, sample);
+  for (std::int64_t step = 1; step < options_.new_tokens; ++step) {
+    for (MicroBatch& part : parts_) {
+      part.decode->set_past(part.lengths.past + part.lengths.seq_len + step - 1);
+    }
+    run_step(&MicroBatch::decode, observer);
+    add_pass(&MicroBatch::decode, sample);
+  }
+}
+
+void Runner::run_step(PassProgram pass, Observer* observer) {
+  run_pass(pass, observer);
+  // Shared once all have passed: a last stage that waited to share the tokens of one micro-batch
+  // could not receive the next one, which the stage before waits to send.
+  for (MicroBatch& part : parts_) share_tokens(part.step_inputs.main.ids, rank_);
+  if (observer != nullptr) observer->tokens_chosen();
 }
 
 const float* Runner::last_logits(const Program& program, std::size_t sequence) const {
@@ -216,12 +305,12 @@ const float* Runner::last_logits(const Program& program, std::size_t sequence) c
 }
 
 /// Greedy decoding: the next token of every sequence is the argmax of its last logits.
-void Runner::choose_next_tokens(const Program& program) {
-  for (std::size_t b = 0; b < step_inputs_.main.ids.size(); ++b) {
+void Runner::choose_next_tokens(MicroBatch& part, const Program& program) {
+  std::vector<std::int64_t>& ids = part.step_inputs.main.ids;
+  for (std::size_t b = 0; b < ids.size(); ++b) {
     const float* const logits = last_logits(program, b);
-    if (logits != nullptr) step_inputs_.main.ids[b] = argmax(logits, vocab_size_);
+    if (logits != nullptr) ids[b] = argmax(logits, vocab_size_);
   }
-  share_tokens(step_inputs_.main.ids, rank_);
 }
 
 }  // namespace headroom::measured

@@ -78,7 +78,8 @@ KvCache Session::make_cache(const Lengths& lengths) const {
 }
 
 std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs,
-                                          const Lengths& lengths, KvCache& cache) const {
+                                          const Lengths& lengths, KvCache& cache,
+                                          const Program* arena_of) const {
   const ImageInputs images = inputs.images ? ImageInputs::present : ImageInputs::absent;
   const auto global = lengths.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent;
   const Logits logits = lengths.seq_len > 1 ? options_.logits : Logits::all;
@@ -90,7 +91,7 @@ std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs
                              logits,
                              inputs.audio ? AudioInputs::present : AudioInputs::absent};
   return std::make_unique<Program>(spec_, build_graph(spec_, options), weights_, cache, inputs,
-                                   lengths, options_.rank);
+                                   lengths, options_.rank, arena_of);
 }
 
 std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {

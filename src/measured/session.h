@@ -52,9 +52,10 @@ class Session {
   /// Prefills the prompt, then decodes greedily with the KV-cache.
   [[nodiscard]] Generation generate(const GeneratePrompt& prompt);
 
-  /// Builds the program of `phase` for `inputs`, on `cache`.
+  /// Builds the program of `phase` for `inputs`, on `cache`; with `arena_of`, in that one's arena.
   [[nodiscard]] std::unique_ptr<Program> program(Phase phase, const ModelInputs& inputs,
-                                                 const Lengths& lengths, KvCache& cache) const;
+                                                 const Lengths& lengths, KvCache& cache,
+                                                 const Program* arena_of = nullptr) const;
   /// Builds a KV-cache with room for `lengths.capacity` keys.
   [[nodiscard]] KvCache make_cache(const Lengths& lengths) const;
 

@@ -30,7 +30,29 @@ class RandomWeights final : public WeightSource {
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
     AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
-    SplitMix64 numbers(seed_of(weight, layer, seed_));
+    fill(weight, shape, SplitMix64(seed_of(weight, layer, seed_)), values);
+    return values;
+  }
+  AlignedVector<float> load_part(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                 std::int64_t layer, std::span<const WeightSlice> slices) override {
+    AlignedVector<float> values(elements_of(slices));
+    for_each_block(slices, [&](const WeightBlock& block) {
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        SplitMix64 numbers(seed_of(weight, layer, seed_));
+        numbers.skip(block.source_of(i));
+        fill(
+            weight, shape, numbers,
+            std::span(values).subspan(block.target_of(i), static_cast<std::size_t>(block.columns)));
+      }
+    });
+    return values;
+  }
+  void finish() override {}
+
+ private:
+  /// Writes the next of the numbers of `weight`.
+  static void fill(const Weight& weight, const std::vector<std::int64_t>& shape, SplitMix64 numbers,
+                   std::span<float> values) {
     const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
     // A uniform number in [-√3, √3) has standard deviation 1.
     float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);
@@ -38,13 +60,34 @@ class RandomWeights final : public WeightSource {
     if (has_taps) fan_in *= static_cast<float>(shape[1]);
     const float width = std::sqrt(3.0F / fan_in);
     for (float& value : values) value = is_norm ? 1.0F : width * numbers.next();
-    return values;
   }
-  void finish() override {}
 
- private:
   std::uint64_t seed_;
 };
+
+/// Consecutive rows or columns of a part that are consecutive in its tensor.
+struct StoredRun {
+  std::int64_t wanted = 0;
+  std::int64_t stored = 0;
+  std::int64_t count = 0;
+};
+
+/// Runs of the indices [begin, begin + count) along an axis that `layout` stacks, or does not.
+std::vector<StoredRun> runs_of(const WeightPlace& place, detail::StackAxis axis, std::int64_t begin,
+                               std::int64_t count) {
+  const bool stacked =
+      place.layout.stacking != detail::Stacking::alone && place.layout.axis == axis;
+  if (!stacked) return {{begin, begin, count}};
+  const detail::StackRange& range = place.range;
+  std::vector<StoredRun> runs;
+  for (const std::int64_t end = begin + count; begin < end;) {
+    const std::int64_t in_group = begin % range.size;
+    const std::int64_t length = std::min(end - begin, range.size - in_group);
+    runs.push_back({begin, begin / range.size * range.group_size + range.begin + in_group, length});
+    begin += length;
+  }
+  return runs;
+}
 
 constexpr const char* kMismatchHint = "check that config.json matches the weights";
 
@@ -84,6 +127,28 @@ class StoredWeights final : public WeightSource {
     }
     if (!rest.empty()) throw_missing_rows(weight, layer);
     if (has_unit_rows(weight, layer)) unit_rows(values, shape.back());
+    return values;
+  }
+
+  AlignedVector<float> load_part(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                 std::int64_t layer, std::span<const WeightSlice> slices) override {
+    const PlaceList places = places_of(weight, layer);
+    if (!reads_parts(weight, shape, layer, places)) {
+      return WeightSource::load_part(weight, shape, layer, slices);
+    }
+    AlignedVector<float> values(elements_of(slices));
+    for_each_block(slices, [&](WeightBlock block) {
+      const std::int64_t rows = places.front().wanted.rows;  // of each place
+      for (const std::int64_t end = block.row + block.rows; block.row < end;) {
+        const WeightPlace& place = places[static_cast<std::size_t>(block.row / rows)];
+        WeightBlock own = block;
+        own.row %= rows;
+        own.rows = std::min(end - block.row, rows - own.row);
+        copy_block(place, own, values);
+        block.row += own.rows;
+        block.target = block.target_of(own.rows);
+      }
+    });
     return values;
   }
 
@@ -155,6 +220,70 @@ class StoredWeights final : public WeightSource {
     if (!head_has_unit_rows_ || weight.path != "head.language_model.weight") return false;
     const auto found = find(places_of(weight, layer).front().name);
     return found && !reader_->ggml_type(found->name);
+  }
+
+  /// Returns whether the tensors of the weight are matrices of its rows and columns, so that a part
+  /// of them can be read alone. load() reads the others, and refuses what is missing.
+  [[nodiscard]] bool reads_parts(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                 std::int64_t layer, const PlaceList& places) const {
+    if (is_omitted_table(weight) || has_unit_rows(weight, layer)) return false;
+    const std::int64_t columns = shape.size() > 1 ? shape.back() : 1;
+    const std::int64_t rows = element_count(shape) / columns / std::ssize(places);
+    return std::ranges::all_of(places, [&](const WeightPlace& place) {
+      const auto found = find(place.name);
+      return found && place.fits(found->shape) && place.joined == 1 && place.wanted.rows == rows &&
+             place.wanted.columns == columns;
+    });
+  }
+
+  /// Copies a block of the matrix that `place` stores, run by run.
+  void copy_block(const WeightPlace& place, const WeightBlock& block, std::span<float> out) {
+    const FoundTensor found = find(place.name).value();
+    used_.insert(found.name);
+    const auto rows = runs_of(place, detail::StackAxis::out, block.row, block.rows);
+    const auto columns = runs_of(place, detail::StackAxis::in, block.column, block.columns);
+    const auto read = [&](std::int64_t row, std::int64_t column, std::span<float> to) {
+      reader_->read_part(found.name, place.expert, row * place.stored.columns + column, to);
+    };
+    const bool transposed =
+        place.layout.order == detail::StoredOrder::transposed && place.wanted.columns > 1;
+    AlignedVector<float> column_part(transposed ? static_cast<std::size_t>(block.rows) : 0);
+    for (const StoredRun& row : rows) {
+      for (const StoredRun& column : columns) {
+        const std::size_t first = block.target_of(row.wanted - block.row) +
+                                  static_cast<std::size_t>(column.wanted - block.column);
+        if (!transposed) {
+          copy_rows(row, column, place.stored.columns, block.target_columns, read,
+                    out.subspan(first));
+          continue;
+        }
+        for (std::int64_t c = 0; c < column.count; ++c) {
+          const auto part = std::span(column_part).first(static_cast<std::size_t>(row.count));
+          read(column.stored + c, row.stored, part);
+          auto to = first + static_cast<std::size_t>(c);
+          for (const float value : part) {
+            out[to] = value;
+            to += block.target_columns;
+          }
+        }
+      }
+    }
+  }
+
+  /// Whole rows are one part.
+  template <class Read>
+  static void copy_rows(const StoredRun& row, const StoredRun& column, std::int64_t stored_columns,
+                        std::size_t target_columns, const Read& read, std::span<float> out) {
+    const bool whole = column.count == stored_columns &&
+                       static_cast<std::size_t>(stored_columns) == target_columns;
+    if (whole) {
+      return read(row.stored, 0, out.first(static_cast<std::size_t>(row.count * column.count)));
+    }
+    for (std::int64_t r = 0; r < row.count; ++r) {
+      read(row.stored + r, column.stored,
+           out.subspan(static_cast<std::size_t>(r) * target_columns,
+                       static_cast<std::size_t>(column.count)));
+    }
   }
 
   /// A joined tensor's place with the rows that it has. A tensor with more than `room` elements, or
@@ -231,6 +360,21 @@ class StoredWeights final : public WeightSource {
 };
 
 }  // namespace
+
+AlignedVector<float> WeightSource::load_part(const Weight& weight,
+                                             const std::vector<std::int64_t>& shape,
+                                             std::int64_t layer,
+                                             std::span<const WeightSlice> slices) {
+  const AlignedVector<float> whole = load(weight, shape, layer);
+  AlignedVector<float> values(elements_of(slices));
+  for_each_block(slices, [&](const WeightBlock& block) {
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      std::copy_n(whole.data() + block.source_of(i), block.columns,
+                  values.data() + block.target_of(i));
+    }
+  });
+  return values;
+}
 
 std::unique_ptr<WeightSource> random_weights(std::uint64_t seed) {
   return std::make_unique<RandomWeights>(seed);

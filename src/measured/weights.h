@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "kernels/gemm.h"
 #include "rank_context.h"
 #include "weight_reader.h"
+#include "weight_slice.h"
 
 namespace headroom::measured {
 
@@ -40,6 +42,11 @@ class WeightSource {
   /// Throws Error{invalid_input} naming file and tensor if it is missing or has another shape.
   virtual AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                                     std::int64_t layer) = 0;
+  /// The part of `load`'s values that `slices` of its dimensions select, with zeros for padding. A
+  /// source that can reads no other values.
+  virtual AlignedVector<float> load_part(const Weight& weight,
+                                         const std::vector<std::int64_t>& shape, std::int64_t layer,
+                                         std::span<const WeightSlice> slices);
   /// The type in which the source holds `weight`.
   [[nodiscard]] virtual SourceType type_of(const Weight& /*weight*/,
                                            const std::vector<std::int64_t>& /*shape*/,

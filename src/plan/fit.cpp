@@ -150,14 +150,14 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   return report;
 }
 
-PlanReport make_plan_report(PlanQuestion question, SearchSpace space) {
+PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const PlanSearcher& search) {
   Planner planner(question.model.spec, question.query, question.rates);
   require_cache(question, planner);
   space.devices = question.devices;
   space.load = question.load;
   const auto start = std::chrono::steady_clock::now();
   PlanReport report;
-  report.search = search_plans(planner, space);
+  report.search = search(planner, space);
   report.search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (report.search.evaluated == 0) {
     throw_invalid_input(

@@ -70,6 +70,17 @@ std::vector<Cell> cells_of(const SearchSpace& space, Purpose purpose,
   return cells;
 }
 
+/// The cells of a share. Neighbouring cells cost alike, so shares take turns; the first of a round
+/// changes, since the order of cells repeats the same sizes.
+std::vector<Cell> own_cells(std::vector<Cell> cells, SearchShare share) {
+  std::int64_t next = 0;
+  std::erase_if(cells, [&](const Cell&) {
+    const std::int64_t cell = next++;
+    return (cell + cell / share.parts) % share.parts != share.part;
+  });
+  return cells;
+}
+
 bool better(const RankedPlan& a, const RankedPlan& b) {
   if (a.iteration_s != b.iteration_s) return a.iteration_s < b.iteration_s;
   if (a.memory_bytes != b.memory_bytes) return a.memory_bytes < b.memory_bytes;
@@ -90,7 +101,7 @@ class Collector {
   void add(const RankedPlan& plan, bool fits) {
     ++result_.evaluated;
     if (!fits) {
-      if (!result_.least || plan.memory_bytes < result_.least->memory_bytes) result_.least = plan;
+      add_least(plan);
       return;
     }
     ++result_.fitting;
@@ -98,17 +109,13 @@ class Collector {
     add_pareto(plan);
   }
 
-  void merge(const Collector& other) {
-    result_.evaluated += other.result_.evaluated;
-    result_.fitting += other.result_.fitting;
-    for (const RankedPlan& plan : other.result_.best) add_best(plan);
-    for (const auto& [bytes, plan] : other.front_) add_pareto(plan);
-    const auto& least = other.result_.least;
-    if (!least) return;
-    const bool less =
-        !result_.least || least->memory_bytes < result_.least->memory_bytes ||
-        (least->memory_bytes == result_.least->memory_bytes && better(*least, *result_.least));
-    if (less) result_.least = least;
+  /// Adds the plans of another part of the space.
+  void merge(const PlanSearch& other) {
+    result_.evaluated += other.evaluated;
+    result_.fitting += other.fitting;
+    for (const RankedPlan& plan : other.best) add_best(plan);
+    for (const RankedPlan& plan : other.pareto) add_pareto(plan);
+    if (other.least) add_least(*other.least);
   }
 
   [[nodiscard]] PlanSearch finish() && {
@@ -119,6 +126,13 @@ class Collector {
   }
 
  private:
+  void add_least(const RankedPlan& plan) {
+    const auto& least = result_.least;
+    const bool less = !least || plan.memory_bytes < least->memory_bytes ||
+                      (plan.memory_bytes == least->memory_bytes && better(plan, *least));
+    if (less) result_.least = plan;
+  }
+
   void add_best(const RankedPlan& plan) {
     std::vector<RankedPlan>& best = result_.best;
     if (best.size() == keep_ && !better(plan, best.back())) return;
@@ -252,13 +266,16 @@ PlanSearch search_plans_alone(Planner& planner, const SearchSpace& space) {
   Collector collector(space.keep);
   CellSearch search(planner, space, collector);
   const ShardingLimits limits = planner.limits(space.load.seq_len);
-  for (const Cell& cell : cells_of(space, planner.query().purpose, limits)) search.run(cell);
+  for (const Cell& cell :
+       own_cells(cells_of(space, planner.query().purpose, limits), space.share)) {
+    search.run(cell);
+  }
   return std::move(collector).finish();
 }
 
 PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
-  const std::vector<Cell> cells =
-      cells_of(space, planner.query().purpose, planner.limits(space.load.seq_len));
+  const std::vector<Cell> cells = own_cells(
+      cells_of(space, planner.query().purpose, planner.limits(space.load.seq_len)), space.share);
   std::atomic<std::size_t> next{0};
   const auto work = [&](const std::function<void(double)>& progress) {
     Planner own = planner.fresh_copy();
@@ -268,15 +285,23 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
       if (progress) progress(static_cast<double>(cell) / static_cast<double>(cells.size()));
       search.run(cells[cell]);
     }
-    return collector;
+    return std::move(collector).finish();
   };
-  std::vector<std::future<Collector>> others;
+  std::vector<std::future<PlanSearch>> others;
   const int count = thread_count(space, cells.size());
   for (int i = 1; i < count; ++i) {
     others.push_back(std::async(std::launch::async, work, std::function<void(double)>()));
   }
-  Collector all = work(space.progress);
-  for (std::future<Collector>& other : others) all.merge(other.get());
+  std::vector<PlanSearch> parts;
+  parts.reserve(static_cast<std::size_t>(count) + 1);
+  parts.push_back(work(space.progress));
+  for (std::future<PlanSearch>& other : others) parts.push_back(other.get());
+  return merged(parts, space.keep);
+}
+
+PlanSearch merged(const std::vector<PlanSearch>& shares, std::size_t keep) {
+  Collector all(keep);
+  for (const PlanSearch& share : shares) all.merge(share);
   return std::move(all).finish();
 }
 

@@ -110,9 +110,11 @@ class TensorParallelPass {
     const bool reads_partial = std::ranges::any_of(
         node.inputs, [&](TensorId input) { return partial_.contains(current(input)); });
     if (reads_partial) role = role_after_experts(node);
+    // One token of a sequence is on one rank, and all need it.
+    const bool selects = !training_ && std::holds_alternative<SelectToken>(node.op);
     for (TensorId& input : node.inputs) {
       input = current(input);
-      if (role != Role::replicated && is_whole(input)) input = gathered(input, node);
+      if ((role != Role::replicated || selects) && is_whole(input)) input = gathered(input, node);
     }
     if (role == Role::replicated && sequence_) {
       node.op = map_exprs(std::move(node.op), [](const Expr& expr) { return sharded(expr); });

@@ -31,6 +31,10 @@ class WeightReader {
   /// match. Throws Error{invalid_input} if the type is not supported or a value is not finite.
   virtual void read(const std::string& name, std::optional<std::int64_t> expert,
                     std::span<float> out) const = 0;
+  /// Writes `out.size()` values of the tensor, or of one of its stacked experts, row-major, from
+  /// number `first` on. Throws as read does.
+  virtual void read_part(const std::string& name, std::optional<std::int64_t> expert,
+                         std::int64_t first, std::span<float> out) const;
   /// The ggml type of a tensor; empty in files of other formats.
   [[nodiscard]] virtual std::optional<checkpoint::GgmlType> ggml_type(
       const std::string& /*name*/) const {

@@ -2,11 +2,12 @@
 // and generated tokens by value; FLOPs, weights, KV-cache, arena and traffic of every rank with the
 // counts that the analytic module derives from the rank's graph. Each process also runs the whole
 // model. Started by mpirun (tests/distributed/CMakeLists.txt):
-//   mpirun -n 4 headroom_check_ranks TP PP on|off DP EP LEAST FOLDER…
-// With replicas, each rank compares its own sequences. Experts run on the tokens that chose them,
-// and a plan assumes that all are chosen as often: their FLOPs and the bytes of their all-to-alls
-// are compared as the sums of all ranks. Each folder holds folders of models. Prints one line a
-// model; exit status 1 if one differs, or if fewer than LEAST run under the plan.
+//   mpirun -n 4 headroom_check_ranks TP PP on|off DP EP[/1] LEAST FOLDER…
+// EP/1 leaves experts whole on tensor ranks. With replicas, each rank compares its own sequences.
+// Experts run on the tokens that chose them, and a plan assumes that all are chosen as often: their
+// FLOPs and the bytes of their all-to-alls are compared as the sums of all ranks. Each folder holds
+// folders of models. Prints one line a model; exit status 1 if one differs, or if fewer than LEAST
+// run under the plan.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "images.h"
 #include "inputs.h"
 #include "planned_ranks.h"
+#include "rank_checks.h"
 #include "replicas.h"
 #include "session.h"
 
@@ -30,118 +32,13 @@ namespace {
 
 using namespace headroom;
 using namespace headroom::measured;
+using namespace headroom::rank_checks;
 namespace fs = std::filesystem;
-
-using Problems = std::vector<std::string>;
-
-/// Largest difference over 2e-5 + 2e-5 · the largest expected value, as of golden outputs.
-double error_over_tolerance(const std::vector<float>& got, const std::vector<float>& expected) {
-  if (got.size() != expected.size()) return HUGE_VAL;
-  double largest = 0;
-  double difference = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto wanted = static_cast<double>(expected[i]);
-    largest = std::max(largest, std::abs(wanted));
-    difference = std::max(difference, std::abs(static_cast<double>(got[i]) - wanted));
-  }
-  return std::isfinite(difference) ? difference / (2e-5 + 2e-5 * largest) : HUGE_VAL;
-}
-
-void compare(const NamedTensor& got, const NamedTensor& expected, Problems& problems) {
-  constexpr double kAllowed = 2.5;  // sums over ranks round in another order
-  const double error = error_over_tolerance(got.values, expected.values);
-  if (error > kAllowed) problems.push_back(fmt::format("{} differs by {:.3g}", got.name, error));
-}
-
-void require_equal(const char* what, Integer counted, Integer planned, Problems& problems) {
-  if (counted == planned) return;
-  problems.push_back(fmt::format("{}: {} counted, {} planned", what, counted, planned));
-}
-
-/// Calls and bytes of a pass of `graph`, the rank's, from its collective operators.
-std::vector<WireTraffic> planned_traffic(const Graph& graph, const Bindings& values) {
-  std::vector<WireTraffic> rows;
-  for (const CollectiveCall& call : collectives_of(graph)) {
-    if (call.backward) continue;
-    const auto calls = static_cast<std::int64_t>(call.repeat.evaluate(values));
-    const auto bytes = static_cast<std::int64_t>(call.bytes.evaluate(values));
-    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
-      return other.group == call.group && other.kind == call.kind;
-    });
-    if (row == rows.end()) row = rows.insert(row, {call.group, call.kind, 0, 0});
-    row->calls += calls;
-    row->bytes += calls * bytes;
-  }
-  return rows;
-}
-
-Integer sum_over(Coordinator& world, Integer value) {
-  Integer sum = 0;
-  for (const std::string& text : world.exchange(std::to_string(static_cast<std::int64_t>(value)))) {
-    sum += std::stoll(text);
-  }
-  return sum;
-}
-
-/// Replaces the bytes that depend on the choice of experts by the sum of all ranks.
-void add_over_ranks(std::vector<WireTraffic>& rows, const RankContext& rank) {
-  const auto row = std::ranges::find(rows, CollectiveKind::all_to_all, &WireTraffic::kind);
-  const Integer bytes = sum_over(*rank.world, row == rows.end() ? 0 : row->bytes);
-  if (row != rows.end()) row->bytes = static_cast<std::int64_t>(bytes);
-}
-
-void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTraffic>& before,
-                     std::vector<WireTraffic> planned, const RankContext& rank,
-                     Problems& problems) {
-  for (WireTraffic& row : counted) {
-    for (const WireTraffic& earlier : before) {
-      if (earlier.group != row.group || earlier.kind != row.kind) continue;
-      row.calls -= earlier.calls;
-      row.bytes -= earlier.bytes;
-    }
-  }
-  std::erase_if(counted, [](const WireTraffic& row) { return row.calls == 0; });
-  const auto order = [](const WireTraffic& row) { return std::pair{row.group, row.kind}; };
-  std::ranges::sort(counted, {}, order);
-  std::ranges::sort(planned, {}, order);
-  add_over_ranks(counted, rank);
-  add_over_ranks(planned, rank);
-  if (counted == planned) return;
-  const auto list = [](const std::vector<WireTraffic>& rows) {
-    std::string text;
-    for (const WireTraffic& row : rows) {
-      text +=
-          fmt::format(" {} {} {}×{}", name_of(row.group), name_of(row.kind), row.calls, row.bytes);
-    }
-    return text;
-  };
-  problems.push_back(fmt::format("traffic:{} counted,{} planned", list(counted), list(planned)));
-}
 
 struct Model {
   ModelSpec spec;
   InputFile inputs;
 };
-
-/// A pass of this rank by the analytic module: its graph, and all symbols.
-struct PlannedPass {
-  Graph graph;
-  Bindings values;
-};
-
-PlannedPass planned_pass(const Session& session, const Workload& workload, ParallelPlan plan) {
-  // One token per sequence is not shared.
-  if (workload.phase == Phase::decode) plan.sequence = SequenceParallel::off;
-  PlannedPass pass;
-  pass.graph = session.rank()->shard(build_graph(session.spec(), graph_options(workload)));
-  pass.values = rank_bindings(workload, pass.graph.traits, plan);
-  for (const SymbolInfo& symbol : symbols()) {
-    if (const auto size = pass.graph.sizes.get(symbol.symbol)) {
-      pass.values.set(symbol.symbol, *size);
-    }
-  }
-  return pass;
-}
 
 Workload workload_of(const Lengths& lengths) {
   Workload workload;
@@ -235,7 +132,8 @@ void check_prefill(const Session& session, const Model& model, const ParallelPla
   const std::vector<WireTraffic> before = rank.traffic();
   program->run();
   const std::vector<WireTraffic> after = rank.traffic();
-  const PlannedPass pass = planned_pass(session, workload_of(lengths), plan);
+  const PlannedPass pass =
+      planned_pass(session.spec(), *session.rank(), workload_of(lengths), plan);
   check_pass(session, *program, cache, pass, problems);
   compare_traffic(after, before, planned_traffic(pass.graph, pass.values), rank, problems);
 }
@@ -266,32 +164,23 @@ void check_step(const Session& session, const GeneratePrompt& prompt, const Para
   const std::vector<WireTraffic> before = rank.traffic();
   program->run();
   const std::vector<WireTraffic> after = rank.traffic();
-  const PlannedPass pass = planned_pass(session, step_after(whole, whole.capacity - 1), plan);
+  const PlannedPass pass =
+      planned_pass(session.spec(), *session.rank(), step_after(whole, whole.capacity - 1), plan);
   check_pass(session, *program, cache, pass, problems);
   compare_traffic(after, before, planned_traffic(pass.graph, pass.values), rank, problems);
-}
-
-void add_rows(const std::vector<WireTraffic>& more, std::vector<WireTraffic>& rows) {
-  for (const WireTraffic& one : more) {
-    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
-      return other.group == one.group && other.kind == one.kind;
-    });
-    if (row == rows.end()) row = rows.insert(row, {one.group, one.kind, 0, 0});
-    row->calls += one.calls;
-    row->bytes += one.bytes;
-  }
 }
 
 /// Calls and bytes of a generation: its prefill, and every decode step.
 std::vector<WireTraffic> planned_generation(const Session& session, const GeneratePrompt& prompt,
                                             const ParallelPlan& plan) {
   const Lengths whole = lengths_of(session.spec(), inputs_of(prompt), prompt.max_new_tokens);
-  const PlannedPass prefill = planned_pass(session, workload_of(whole), plan);
+  const PlannedPass prefill =
+      planned_pass(session.spec(), *session.rank(), workload_of(whole), plan);
   std::vector<WireTraffic> rows = planned_traffic(prefill.graph, prefill.values);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
-    const PlannedPass pass =
-        planned_pass(session, step_after(whole, whole.seq_len + step - 1), plan);
-    add_rows(planned_traffic(pass.graph, pass.values), rows);
+    const PlannedPass pass = planned_pass(session.spec(), *session.rank(),
+                                          step_after(whole, whole.seq_len + step - 1), plan);
+    add_rows(planned_traffic(pass.graph, pass.values), 1, rows);
   }
   return rows;
 }
@@ -340,22 +229,6 @@ void check_model(const fs::path& folder, const Model& model, const ParallelPlan&
   check_generation(whole, session, *model.inputs.generate, plan, problems);
 }
 
-std::string joined(const Problems& problems) {
-  std::string text;
-  for (const std::string& problem : problems) text += (text.empty() ? "" : "; ") + problem;
-  return text;
-}
-
-enum class Outcome { equal, refused, differs };
-
-/// A length that 2 and 4 ranks divide.
-Workload sharded_workload(const ModelSpec& spec, std::int64_t batch) {
-  WorkloadRequest request;
-  request.batch_size = batch;
-  request.seq_len = 8;
-  return resolve(request, spec);
-}
-
 GeneratePrompt random_prompt(const ModelSpec& spec, std::int64_t replica) {
   const auto seed = static_cast<std::uint64_t>(2 + replica);
   ModelInputs inputs = random_inputs(spec, sharded_workload(spec, 1), seed);
@@ -400,30 +273,7 @@ Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const Ran
     }
     return error.code() == ErrorCode::invalid_input ? Outcome::refused : Outcome::differs;
   }
-  Problems everywhere;
-  const std::vector<std::string> all = rank.world->exchange(joined(problems));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].empty()) everywhere.push_back(fmt::format("rank {}: {}", i, all[i]));
-  }
-  if (rank.world->rank() == 0) {
-    fmt::print("{}: {}\n", folder.filename().string(),
-               everywhere.empty() ? fmt::format("{} outputs equal", compared) : joined(everywhere));
-    (void)std::fflush(stdout);
-  }
-  return everywhere.empty() ? Outcome::equal : Outcome::differs;
-}
-
-std::vector<fs::path> models_in(const std::vector<std::string>& folders) {
-  std::vector<fs::path> models;
-  for (const std::string& folder : folders) {
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const bool is_model =
-          fs::exists(entry.path() / "inputs.json") && fs::exists(entry.path() / "config.json");
-      if (is_model) models.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(models);
-  return models;
+  return outcome_of(folder.filename().string(), problems, compared, *rank.world);
 }
 
 int check_all(const std::vector<std::string>& arguments) {
@@ -433,6 +283,7 @@ int check_all(const std::vector<std::string>& arguments) {
   if (arguments.at(2) == "on") plan.sequence = SequenceParallel::on;
   plan.data = std::stoll(arguments.at(3));
   plan.expert = std::stoll(arguments.at(4));
+  if (arguments.at(4).ends_with("/1")) plan.expert_tensor = ExpertTensor::whole;
   const std::size_t least_equal = std::stoull(arguments.at(5));
   const auto processes = distributed::Processes::join();
   const distributed::PlannedRank rank(*processes, plan);

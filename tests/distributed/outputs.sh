@@ -16,6 +16,20 @@ run=(measure "$mixture" --phase generate --batch 4 --seq 6 --new-tokens 4 --thre
 "$headroom" "${run[@]}" --save-output "$folder/one_mixture.safetensors" >"$folder/one_mixture.json"
 mpirun "${mpirun_options[@]}" -n 2 "$headroom" "${run[@]}" --dp 2 --ep 2 \
   --save-output "$folder/all_mixture.safetensors" --output "$folder/all_mixture.json" </dev/null
+# Whole experts on all ranks of 2 replicas of 2 tensor ranks; no reference model has 4 or 8 experts.
+mkdir "$folder/mixtral"
+cat >"$folder/mixtral/config.json" <<'END'
+{"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "hidden_size": 64,
+ "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 160,
+ "max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+ "hidden_act": "silu", "tie_word_embeddings": false, "sliding_window": null}
+END
+run=(measure "$folder/mixtral" --phase generate --batch 4 --seq 6 --new-tokens 4 --threads 1 --runs 1
+  --warmup 0 --show-tokens --json)
+"$headroom" "${run[@]}" --save-output "$folder/one_whole.safetensors" >"$folder/one_whole.json"
+mpirun "${mpirun_options[@]}" -n 4 "$headroom" "${run[@]}" --tp 2 --sp --dp 2 --ep 4 --etp 1 \
+  --save-output "$folder/all_whole.safetensors" --output "$folder/all_whole.json" </dev/null
 python3 - "$folder" <<'END'
 import array
 import json
@@ -34,20 +48,24 @@ def tensors(name):
             for name, entry in header.items()}
 
 
-def require_equal(model):
+def require_equal(model, names=None):
     one, all_ranks = tensors(f"one{model}"), tensors(f"all{model}")
-    assert one.keys() == all_ranks.keys(), one.keys() ^ all_ranks.keys()
-    for name, (shape, values) in one.items():
-        other_shape, others = all_ranks[name]
+    names = names or one.keys()
+    assert all_ranks.keys() == set(names), all_ranks.keys() ^ set(names)
+    for name in names:
+        (shape, values), (other_shape, others) = one[name], all_ranks[name]
         assert shape == other_shape, name
         largest = max(map(abs, values))
         error = max(abs(a - b) for a, b in zip(values, others))
         assert error <= 2e-5 + 2e-5 * largest, (name, error)
-    print(len(one), "tensors equal")
+    print(len(names), "tensors equal")
 
 
 require_equal("")
 require_equal("_mixture")
+require_equal("_whole", ["logits", "generated_ids", "generated_logits"])  # states are sharded by tokens
+single, report = (json.load(open(f"{folder}/{name}_whole.json")) for name in ("one", "all"))
+assert single["generated_ids"] == report["generated_ids"] and len(report["generated_ids"]) == 4
 report = json.load(open(f"{folder}/all.json"))
 ranks = report["processes"]["ranks"]
 assert [rank["rank"] for rank in ranks] == [0, 1, 2, 3]

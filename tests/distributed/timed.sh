@@ -47,6 +47,8 @@ for plan in "${@:5}"; do
   compared "$processes" "$decoder" "${degrees[@]}" --phase decode --past 16
   compared "$processes" "$decoder" "${degrees[@]}" --phase generate --seq 8 --new-tokens 4
 done
+compared 2 "$decoder" --pp 2 --batch 4 --micro-batch 1 --seq 8
+compared 2 "$decoder" --pp 2 --batch 4 --micro-batch 2 --phase generate --seq 8 --new-tokens 4
 compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --seq 8
 compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --phase decode --past 16
 compared 2 "$mixture" --dp 2 --ep 2 --batch 2 --phase generate --seq 8 --new-tokens 4

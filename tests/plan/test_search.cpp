@@ -85,6 +85,31 @@ TEST_CASE("the number of threads does not change the result") {
   }
 }
 
+TEST_CASE("shares of a search together are the search, whether plans fit or not") {
+  for (const double memory_gb : {40.0, 0.1}) {
+    const Planner planner = trainer_with_memory(gpt(2048, 16, 24), memory_gb);
+    const PlanSearch all = search_plans(planner, space_of(32, {64, 1024}));
+    for (const std::int64_t parts : {2, 3, 7}) {
+      std::vector<PlanSearch> shares;
+      for (std::int64_t part = parts - 1; part >= 0; --part) {
+        SearchSpace space = space_of(32, {64, 1024});
+        space.share = {part, parts};
+        shares.push_back(search_plans(planner, space));
+        CHECK(shares.back().evaluated < all.evaluated);
+      }
+      const PlanSearch joined = merged(shares, space_of(1, {}).keep);
+      CHECK(joined.evaluated == all.evaluated);
+      CHECK(joined.fitting == all.fitting);
+      CHECK(
+          std::ranges::equal(joined.best, all.best, {}, &RankedPlan::choice, &RankedPlan::choice));
+      CHECK(std::ranges::equal(joined.pareto, all.pareto, {}, &RankedPlan::choice,
+                               &RankedPlan::choice));
+      REQUIRE(joined.least.has_value() == all.least.has_value());
+      if (all.least) CHECK(joined.least->choice == all.least->choice);
+    }
+  }
+}
+
 TEST_CASE("plans are legal, use all devices, fit, and come fastest first") {
   const Planner planner = trainer_with_memory(gpt(2048, 16, 24), 40);
   SearchSpace space = space_of(16, {64, 1024});
