@@ -177,8 +177,8 @@ enum class AlibiKind { none, power_below, power_above };
 enum class AlibiOrder { after_scale, rounded_before_scale };
 
 /// Gate on the context, from a projection of the layer's input: a sigmoid (Qwen3-Next) or a
-/// softplus (Laguna) of one number for each of its values, or a softplus of one per head.
-enum class ContextGate { none, sigmoid, softplus, softplus_of_head };
+/// softplus (Laguna) of one number for each of its values, or of one per head (Step 3.5, Laguna).
+enum class ContextGate { none, sigmoid, softplus, sigmoid_of_head, softplus_of_head };
 
 struct AlibiSpec {
   AlibiKind kind = AlibiKind::none;
@@ -254,6 +254,7 @@ struct DisentangledSpec {
   bool position_to_content = true;  ///< key j times the position's query
   /// The layer's own key and query weights project the table, both of them for any term.
   bool shares_projections = false;
+  bool key_bias = true;            ///< of the projection to keys; DeBERTa v1 has none
   std::int64_t num_positions = 0;  ///< rows of the table
   /// Distances of at least half of them share buckets on a logarithmic scale up to `max_distance`;
   /// 0: every distance has its own row.
@@ -442,7 +443,8 @@ struct AttentionSpec {
   bool value_is_key = false;  ///< V is the key projection before its norm and RoPE (Gemma 4)
   /// Reads K and V of the last earlier layer with its kind of window; projects only queries.
   bool shares_key_values = false;
-  std::optional<NormSpec> value_norm{};  ///< of each value head
+  std::optional<NormSpec> value_norm{};    ///< of each value head
+  std::optional<NormSpec> context_norm{};  ///< of all heads' context together (BitNet)
   std::optional<IndexerSpec> indexer{};
   std::optional<SharedKeyValueSpec> shared_key_value{};
 

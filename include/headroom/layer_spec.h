@@ -79,6 +79,7 @@ struct FfnSpec {
   double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)
   /// Standard deviations above a row's mean below which gates become 0 (Gemma 3n).
   std::optional<double> gate_cutoff{};
+  std::optional<NormSpec> inner_norm{};  ///< of what the down projection reads (BitNet)
 
   /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {

@@ -188,10 +188,11 @@ struct ActivationStep {
   ActivationKind kind = ActivationKind::gelu;
 };
 
-/// activation(gate(x)) · up(x), with two linear layers of `width` features without biases.
+/// activation(gate(x)) · up(x), with two linear layers of `width` features.
 struct GatedStep {
   std::int64_t width = 0;
   ActivationKind kind = ActivationKind::silu;
+  bool bias = false;
 };
 
 /// Multiplies by a constant.
@@ -239,11 +240,13 @@ enum class FeatureRows { patches, all };
 /// whole image, followed by the tiles of the best size of a list (LLaVA-NeXT).
 /// `tiles_of_best_fit`: tiles of the canvas that the image fills with the least scaling, followed
 /// by the whole (Llama 4). `most_patches`: scaled to the most patches that the table of positions
-/// has, in about its own aspect ratio (SigLIP 2).
+/// has, in about its own aspect ratio (SigLIP 2). `rounded_or_tiles`: as `rounded`; an image of
+/// more than twice the most pixels is cut into tiles too, which come first (LFM2-VL).
 enum class ImageRule {
   resized,
   native,
   rounded,
+  rounded_or_tiles,
   tiles_by_aspect,
   tiles_of_longer_side,
   tiles_of_list,
@@ -308,9 +311,10 @@ struct TowerSpec {
   std::optional<ImagePooling> pooling{};
   ProjectorSpec projector;
   ImageRule rule = ImageRule::resized;
-  std::optional<PixelLimits> pixel_limits{};  ///< when `rule` is rounded or native
-  TileList tiles{};                           ///< used when `rule` is tiles_of_list
-  std::vector<DeepstackSpec> deepstack{};     ///< after the text model's first, second, … layer
+  std::optional<PixelLimits> pixel_limits{};  ///< when `rule` is rounded, with tiles or native
+  std::int64_t most_tiles = 0;             ///< of an image, besides the whole; 0: those of the rule
+  TileList tiles{};                        ///< used when `rule` is tiles_of_list
+  std::vector<DeepstackSpec> deepstack{};  ///< after the text model's first, second, … layer
 
   // Special members are compiled once (src/base/special_members.cpp).
   TowerSpec();

@@ -172,7 +172,9 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const PositionTableRows&) const { return {}; }
   ElementwiseFlops operator()(const DisentangledBias& op) const {
     // Biases of the projections; the sum of the terms and its scale.
-    const Expr biases = op.projections() * op.positions * op.shape.heads * op.shape.head_dim;
+    const bool plain_key = op.spec.content_to_position && !op.spec.key_bias;
+    const Expr biased = op.projections() - Integer{plain_key ? 1 : 0};
+    const Expr biases = biased * op.positions * op.shape.heads * op.shape.head_dim;
     const Expr pairs = op.terms() * op.shape.score_elements();
     return {biases + pairs, biases + pairs};
   }

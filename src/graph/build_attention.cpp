@@ -163,6 +163,10 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.global) context = global_attention(stack, hidden, context);
   context = gated_context(stack, hidden, context);
+  if (const auto& norm_spec = attention.context_norm) {
+    const Norm own{*norm_spec, stack.rows(), heads.context_width(), {}};
+    context = norm(*norm_spec, "attention.context_norm", own, context);
+  }
   const TensorId out = attention_output(stack, parts, attention, heads.context_width(), context);
   return scaled(Part::attention_out, "attention.out.scale", attention.output_multiplier, out);
 }
@@ -233,8 +237,9 @@ AttentionOperands GraphBuilder::shared_operands(const StackContext& stack, Tenso
 TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden, TensorId context) {
   const ContextGate kind = stack.attention->output_gate;
   if (kind == ContextGate::none) return context;
-  const bool is_sigmoid = kind == ContextGate::sigmoid;
-  const bool of_head = kind == ContextGate::softplus_of_head;
+  const bool is_sigmoid = kind == ContextGate::sigmoid || kind == ContextGate::sigmoid_of_head;
+  const bool of_head =
+      kind == ContextGate::sigmoid_of_head || kind == ContextGate::softplus_of_head;
   const Expr width = of_head ? stack.heads.heads : stack.heads.context_width();
   const LinearParts projection{Part::attention_gate,
                                "attention.gate",
@@ -242,7 +247,7 @@ TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden,
                                stack.rows(),
                                Symbol::hidden_size,
                                {{"attention.gate", width}},
-                               is_sigmoid && stack.attention->qkv_bias};
+                               kind == ContextGate::sigmoid && stack.attention->qkv_bias};
   const TensorId gate = linear(projection, hidden, {kBatch, stack.tokens, width});
   return emit_in_place(Part::attention_gate, "attention.gate.product",
                        OutputGate{is_sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus,

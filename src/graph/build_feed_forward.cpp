@@ -79,6 +79,10 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
                           activation_weights(activation_part, path, ffn.activation));
   }
   inner = dropout(path + ".activation.dropout", stack.spec->dropout.ffn_activation, inner);
+  if (ffn.inner_norm) {
+    inner =
+        norm(*ffn.inner_norm, path + ".inner_norm", Norm{*ffn.inner_norm, rows, width, {}}, inner);
+  }
   const LinearParts down{part.value_or(Part::mlp_down),
                          path + ".down",
                          WeightRole::mlp,

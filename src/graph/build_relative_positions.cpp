@@ -66,7 +66,9 @@ TensorId GraphBuilder::disentangled_bias(const StackContext& stack, TensorId qkv
   std::vector<WeightId> weights;
   const auto project = [&](const std::string& shared, const std::string& own) {
     const std::string path = "attention." + (spec.shares_projections ? shared : own);
+    const bool plain = own == "position_key" && !spec.key_bias;
     for (const char* const name : {".weight", ".bias"}) {
+      if (plain && std::string_view(name) == ".bias") continue;
       const std::vector<Expr> shape = std::string_view(name) == ".weight"
                                           ? std::vector<Expr>{width, Symbol::hidden_size}
                                           : std::vector<Expr>{width};

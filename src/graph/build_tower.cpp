@@ -247,7 +247,8 @@ TensorId GraphBuilder::project_gated(const GatedStep& step, TensorId features) {
   const std::vector<Expr> shape = graph_.tensors[features].shape;
   const Expr width = Integer{step.width};
   const LinearParts parts{Part::projector, "gate_up", WeightRole::projector,
-                          shape[0],        shape[1],  {{"gate", width}, {"up", width}}};
+                          shape[0],        shape[1],  {{"gate", width}, {"up", width}},
+                          step.bias};
   const TensorId inner = linear(parts, features, {shape[0], Integer{2} * width});
   return emit(Part::projector, "gate_up.activation", GatedActivation{step.kind, shape[0] * width},
               {inner}, {}, {shape[0], width});

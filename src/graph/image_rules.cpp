@@ -14,6 +14,12 @@ constexpr std::int64_t kMostTiles = 12;
 /// Most tiles of an image that fills a canvas, besides the whole. Source: max_patches of
 /// transformers' Llama 4 processor.
 constexpr std::int64_t kMostFittedTiles = 16;
+/// Fewest and most tiles of a large image, besides the whole, and the side of a tile. Source:
+/// min_tiles, max_tiles, tile_size and max_pixels_tolerance of transformers' LFM2-VL processor.
+constexpr std::int64_t kFewestLargeTiles = 2;
+constexpr std::int64_t kMostLargeTiles = 10;
+constexpr std::int64_t kLargeTileSide = 512;
+constexpr double kPixelTolerance = 2;
 /// Tiles along the longer side of an image. Source: size and max_image_size of transformers'
 /// Idefics3 and SmolVLM image processors.
 constexpr std::int64_t kTilesOfLongerSide = 4;
@@ -106,16 +112,30 @@ ImageGrid grid_of_most_patches(const ImageSpec& image, ImageSize size) {
   return grid_at(low);
 }
 
+/// Numbers of tiles that an image may be cut into, and the pixels along a side of a tile.
+struct TileRange {
+  std::int64_t fewest = 1;
+  std::int64_t most = kMostTiles;
+  std::int64_t side = 0;
+};
+
+TileRange range_of(const TowerSpec& tower) {
+  TileRange range;
+  range.side = tower.embedding.image->image_size;
+  if (tower.most_tiles > 0) range.most = tower.most_tiles;
+  return range;
+}
+
 /// Tiles in the arrangement nearest the image's aspect ratio; of equal ones the larger, while the
 /// image has more than half of its pixels. Source: get_optimal_tiled_canvas, transformers,
 /// models/got_ocr2.
-std::int64_t tiles_by_aspect(const ImageSpec& image, ImageSize size) {
+std::int64_t tiles_by_aspect(const TileRange& range, ImageSize size) {
   const double aspect = static_cast<double>(size.width) / static_cast<double>(size.height);
   const double area = static_cast<double>(size.width) * static_cast<double>(size.height);
-  const double tile = static_cast<double>(image.image_size) * static_cast<double>(image.image_size);
+  const double tile = static_cast<double>(range.side) * static_cast<double>(range.side);
   double least = HUGE_VAL;
   std::int64_t best = 1;
-  for (std::int64_t tiles = 1; tiles <= kMostTiles; ++tiles) {
+  for (std::int64_t tiles = range.fewest; tiles <= range.most; ++tiles) {
     for (std::int64_t columns = 1; columns <= tiles; ++columns) {
       if (tiles % columns != 0) continue;
       const std::int64_t rows = tiles / columns;
@@ -143,11 +163,12 @@ std::int64_t tiles_of_longer_side(const ImageSpec& image, ImageSize size) {
 
 /// Tiles of the canvas that an image fills with the least enlargement, else the least reduction; of
 /// equal ones the smallest. Source: get_best_fit, transformers, models/llama4.
-std::int64_t tiles_of_best_fit(const ImageSpec& image, ImageSize size) {
-  const auto side = static_cast<double>(image.image_size);
+std::int64_t tiles_of_best_fit(const TowerSpec& tower, ImageSize size) {
+  const auto side = static_cast<double>(tower.embedding.image->image_size);
+  const std::int64_t most = tower.most_tiles > 0 ? tower.most_tiles : kMostFittedTiles;
   std::int64_t best = 1;
   double best_scale = 0;
-  for (std::int64_t tiles = 1; tiles <= kMostFittedTiles; ++tiles) {
+  for (std::int64_t tiles = 1; tiles <= most; ++tiles) {
     for (std::int64_t rows = 1; rows <= tiles; ++rows) {
       if (tiles % rows != 0) continue;
       const std::int64_t columns = tiles / rows;
@@ -164,6 +185,26 @@ std::int64_t tiles_of_best_fit(const ImageSpec& image, ImageSize size) {
     }
   }
   return best;
+}
+
+/// Tiles of a large image and the whole, rounded; of another image the whole alone. Source:
+/// resize_and_split and _is_image_too_large, transformers, models/lfm2_vl.
+std::vector<ImageGrid> rounded_or_tiles(const TowerSpec& tower, ImageSize size) {
+  const std::int64_t patch = tower.embedding.image->patch_size;
+  const auto unit = static_cast<double>(patch * tower.projector.merged_side());
+  const auto rounded = [&](std::int64_t side) {
+    const double whole = std::nearbyint(static_cast<double>(side) / unit) * unit;
+    return std::max(whole, static_cast<double>(patch));
+  };
+  const ImageGrid whole = rounded_grid(tower, size);
+  const auto most = static_cast<double>(tower.pixel_limits->most) * kPixelTolerance;
+  if (rounded(size.height) * rounded(size.width) <= most) return {whole};
+  const std::int64_t tiles =
+      tiles_by_aspect({kFewestLargeTiles, kMostLargeTiles, kLargeTileSide}, size);
+  const std::int64_t side = kLargeTileSide / patch;
+  std::vector<ImageGrid> grids(static_cast<std::size_t>(tiles), ImageGrid{side, side});
+  grids.push_back(whole);
+  return grids;
 }
 
 /// Number of the size of the list that leaves an image the most pixels; of equal ones the smallest.
@@ -251,14 +292,16 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
     case ImageRule::most_patches:
       return {grid_of_most_patches(image, size)};
     case ImageRule::tiles_by_aspect:
-      return with_whole(image, tiles_by_aspect(image, size));
+      return with_whole(image, tiles_by_aspect(range_of(tower), size));
+    case ImageRule::rounded_or_tiles:
+      return rounded_or_tiles(tower, size);
     case ImageRule::tiles_of_list: {
       const ImageTiling tiling = tiling_of_image(tower, size);
       const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
       return std::vector<ImageGrid>(static_cast<std::size_t>(tiles), square_grid(image));
     }
     case ImageRule::tiles_of_best_fit:
-      return with_whole(image, tiles_of_best_fit(image, size));
+      return with_whole(image, tiles_of_best_fit(tower, size));
     case ImageRule::tiles_of_longer_side:
       break;
   }

@@ -41,14 +41,12 @@ StepBuilder::Run StepBuilder::operator()(const DisentangledBias& op) {
   const bool has_keys = op.spec.content_to_position || op.spec.shares_projections;
   const auto bind = [=, weights = &program_.weights_,
                      layers = block_.layers_per_weights](std::int64_t layer) {
-    const auto projection = [&](std::size_t first) {
-      return PositionProjection{weights->values(paths[first], layer / layers),
-                                weights->values(paths[first + 1], layer / layers)};
-    };
+    std::size_t next = 0;
+    const auto values = [&] { return weights->values(paths[next++], layer / layers); };
     DisentangledArguments bound = args;
-    if (has_keys) bound.key = projection(0);
-    const std::size_t next = has_keys ? 2 : 0;
-    if (paths.size() > next) bound.query = projection(next);
+    if (has_keys) bound.key.weight = values();
+    if (has_keys && args.spec.key_bias) bound.key.bias = values();
+    if (next < paths.size()) bound.query = PositionProjection{values(), values()};
     return bound;
   };
   auto memory = scratch(bind(block_.layer_of(*node_, 0)).scratch_floats());

@@ -10,7 +10,8 @@ void turn(RotaryDirection direction, RotaryTable& table) {
   for (float& sine : table.sin) sine = -sine;
 }
 
-/// Angles of dynamic scaling, which follow a sequence as it grows; keys in the cache keep theirs.
+/// Angles of dynamic scaling and LongRoPE, which follow a sequence as it grows; keys in the cache
+/// keep theirs.
 struct GrowingRows {
   RopeSpec rope;
   RotaryDirection direction = RotaryDirection::forward;
@@ -80,8 +81,9 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   const std::vector<std::int64_t>& shifts = program_.inputs_.main.position_shifts;
   if (!shifts.empty() && !in_encoder) args.shifts = shifts.data();
   turn(op.direction, *table);
-  const bool grows = op.rope.scaling == RopeScalingKind::dynamic && !in_encoder && !prompt &&
-                     args.shifts == nullptr;
+  const bool follows =
+      op.rope.scaling == RopeScalingKind::dynamic || op.rope.scaling == RopeScalingKind::longrope;
+  const bool grows = follows && !in_encoder && !prompt && args.shifts == nullptr;
   GrowingRows rows{op.rope, op.direction, width, program_.spec_.position.max_position_embeddings};
   const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;

@@ -106,6 +106,19 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
   return std::move(collector).finish(*prefill);
 }
 
+namespace {
+
+/// The length of a sequence that is the first to take LongRoPE's long factors; empty: there are
+/// none.
+std::optional<std::int64_t> first_long_sequence(const ModelSpec& spec) {
+  const RopeSpec& rope = spec.position.rope;
+  const bool switches = spec.position.is_rotary() && rope.scaling == RopeScalingKind::longrope;
+  if (!switches) return std::nullopt;
+  return rope.original_max_position_embeddings + 1;
+}
+
+}  // namespace
+
 Generation Session::generate(const GeneratePrompt& prompt) {
   if (!spec_.main_stack().causal() || !spec_.head.language_model) {
     throw Error(ErrorCode::invalid_input, "only a decoder with a language-model head can generate",
@@ -141,7 +154,20 @@ Generation Session::generate(const GeneratePrompt& prompt) {
   lengths.images = {};
   lengths.audio = {};
   const auto decode = program(Phase::decode, step_inputs, lengths, cache);
+  const std::optional<std::int64_t> first_long = first_long_sequence(spec_);
   for (std::int64_t step = 1; step < prompt.max_new_tokens; ++step) {
+    if (past + 1 == first_long) {
+      // The cached keys have the short factors, so all are computed anew (Phi-3's
+      // prepare_inputs_for_generation in transformers).
+      inputs.main.ids = result.ids;
+      inputs.main.seq_len = ++past;
+      Lengths whole = lengths;
+      whole.seq_len = past;
+      const auto anew = program(Phase::prefill, inputs, whole, cache);
+      anew->run();
+      choose(anew->output("logits"), anew->logit_tokens() - 1);
+      continue;
+    }
     step_inputs.main.ids.front() = result.ids.back();
     decode->set_past(past++);
     decode->run();

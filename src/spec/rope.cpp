@@ -147,7 +147,9 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
                    const RopeDefaults& defaults) {
   RopeSpec rope;
   rope.layout = defaults.layout;
-  rope.theta = config.number_or({"rope_theta", "rotary_emb_base"}, defaults.theta);
+  rope.theta = defaults.theta;
+  const bool of_layers = defaults.by_layer_type && config.is_list("rope_theta");
+  if (!of_layers) rope.theta = config.number_or({"rope_theta", "rotary_emb_base"}, rope.theta);
   const double partial =
       config.number_or({"partial_rotary_factor", "rotary_pct"}, defaults.partial_rotary_factor);
   if (partial <= 0 || partial > 1) {

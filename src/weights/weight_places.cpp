@@ -58,6 +58,8 @@ std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking st
       return spec.main_stack().self_attention.num_attention_heads;
     case Stacking::per_delta_key_head:
       return delta_key_heads(spec.main_stack());
+    case Stacking::per_quarter:
+      return 4;
     case Stacking::per_index:
       return size;
   }

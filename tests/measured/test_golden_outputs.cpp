@@ -153,11 +153,15 @@ std::vector<float> prefill_logits(Session& session, const GeneratePrompt& prompt
   return {all->values.end() - static_cast<std::ptrdiff_t>(logits), all->values.end()};
 }
 
-/// False if keys in the cache keep the angles of a shorter sequence: with dynamic RoPE beyond the
-/// trained context.
+/// False if the first steps have the angles of a shorter sequence: with dynamic RoPE beyond the
+/// trained context, and with LongRoPE across the original one.
 bool equals_one_prefill(const ModelSpec& spec, const GeneratePrompt& prompt) {
   const std::int64_t tokens = prompt.prompt.seq_len + prompt.max_new_tokens - 1;
-  return spec.position.rope.scaling != RopeScalingKind::dynamic ||
+  const RopeSpec& rope = spec.position.rope;
+  const bool crosses = prompt.prompt.seq_len <= rope.original_max_position_embeddings &&
+                       tokens > rope.original_max_position_embeddings;
+  if (rope.scaling == RopeScalingKind::longrope && crosses) return false;
+  return rope.scaling != RopeScalingKind::dynamic ||
          tokens <= spec.position.max_position_embeddings;
 }
 

@@ -46,10 +46,12 @@ MORE = {
 }
 # Models whose class describes the text model and the tower that a config leaves out, and keys of
 # these that no figure needs.
-WHOLE = ("llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral")
+WHOLE = ("aya_vision", "cohere2_vision", "lighton_ocr", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral")
 NO_SIZES = ("attention_dropout", "hidden_act", "initializer_range", "is_encoder_decoder", "use_cache")
 # Their readers have all sizes, or the class in transformers is another.
 OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe")
+# Classes of the text model alone, whose configs have another type.
+TEXT_ALONE = ("MllamaForCausalLM",)
 MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUSAL_LM",
             "SPEECH_SEQ_2_SEQ", "MASKED_LM", "CTC")
 
@@ -67,7 +69,7 @@ def classes_of(model_type):
     for mapping in [*names, modeling_auto.MODEL_MAPPING_NAMES]:
         name = mapping.get(model_type)
         name = name[0] if isinstance(name, (list, tuple)) else name
-        if name and name not in found:
+        if name and name not in found and name not in TEXT_ALONE:
             found.append(name)
     return found[:2]
 

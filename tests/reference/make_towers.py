@@ -50,6 +50,26 @@ GEMMA4_TEXT = {"model_type": "gemma4_text", "hidden_size": 32, "intermediate_siz
 GEMMA4_VISION = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
                  "num_key_value_heads": 5, "num_hidden_layers": 2, "head_dim": 8, "patch_size": 4,
                  "pooling_kernel_size": 2, "position_embedding_size": 12, "standardize": True}
+LFM2_TEXT = {"model_type": "lfm2", "hidden_size": 48, "intermediate_size": 64,
+             "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 3,
+             "vocab_size": 101, "max_position_embeddings": 128, "block_auto_adjust_ff_dim": False,
+             "layer_types": ["conv", "full_attention", "conv"]}
+COHERE2_TEXT = {**{key: value for key, value in TEXT.items() if key != "rms_norm_eps"},
+                "model_type": "cohere2", "layer_norm_eps": 1e-5, "sliding_window": 16,
+                "head_dim": 12, "layer_types": ["sliding_attention", "full_attention"],
+                "logit_scale": 0.25}
+SIGLIP16 = {**SIGLIP, "image_size": 16}
+SIGLIP2 = {"model_type": "siglip2_vision_model", "hidden_size": 40, "intermediate_size": 56,
+           "num_attention_heads": 5, "num_hidden_layers": 2, "num_patches": 9, "patch_size": 4,
+           "vision_use_head": False}
+GLM4V_MOE_TEXT = {**TEXT, "model_type": "glm4v_moe_text", "head_dim": 12, "n_routed_experts": 4,
+                  "num_experts_per_tok": 2, "n_shared_experts": 1, "moe_intermediate_size": 20,
+                  "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
+                  "routed_scaling_factor": 1.5, "attention_bias": True,
+                  "rope_parameters": {"rope_type": "default", "rope_theta": 1e4,
+                                      "partial_rotary_factor": 0.5, "mrope_section": [1, 1, 1]}}
+GLM4V_VISION = {"depth": 2, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+                "image_size": 16, "patch_size": 4, "out_hidden_size": 48}
 DINO = {"hidden_size": 40, "num_attention_heads": 5, "num_hidden_layers": 2, "image_size": 24,
         "patch_size": 6, "num_register_tokens": 3, "layer_norm_eps": 1e-5}
 ALONE = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
@@ -118,6 +138,21 @@ def patches(generator, elements, *grids):
             "image_grid_thw": torch.tensor([[1, *grid] for grid in grids])}
 
 
+def typed(ids, inputs):
+    """The inputs with the ids and the kind of each: 1 for an image's."""
+    return {"input_ids": ids, "mm_token_type_ids": (ids == IMAGE).long(), **inputs}
+
+
+def shaped_patches(generator, *grids):
+    """Patches of images side by side, each padded to the most that one has."""
+    most = max(rows * columns for rows, columns in grids)
+    mask = torch.tensor([[1] * (rows * columns) + [0] * (most - rows * columns)
+                         for rows, columns in grids])
+    values = pixels(generator, len(grids), most, 48) * mask[:, :, None]
+    return {"pixel_values": values, "pixel_attention_mask": mask,
+            "spatial_shapes": torch.tensor(grids)}
+
+
 def gemma4_inputs(generator):
     places = [[column, row] for row in range(4) for column in range(6)]
     ids = prompt(generator, 6)
@@ -184,6 +219,11 @@ MODELS = {
         "vision_config": {**INTERNVL, "use_qk_norm": True, "norm_type": "rms_norm"},
         "image_token_id": IMAGE, "vision_feature_layer": -2, "image_seq_length": 4},
         lambda g: {"input_ids": prompt(g, 4), "pixel_values": pixels(g, 1, 3, 16, 16)}),
+    "internvl_chat_images": ("InternVLForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2", "tie_word_embeddings": False},
+        "vision_config": {**INTERNVL, "attention_bias": True}, "image_token_id": IMAGE,
+        "tie_word_embeddings": False, "image_seq_length": 4},
+        lambda g: {"input_ids": prompt(g, 4, 4), "pixel_values": pixels(g, 2, 3, 16, 16)}),
     "llama4_images": ("Llama4ForConditionalGeneration", {
         "text_config": LLAMA4_TEXT, "vision_config": LLAMA4_VISION, "image_token_index": IMAGE},
         lambda g: {"input_ids": prompt(g, 8), "pixel_values": pixels(g, 2, 3, 16, 16)}),
@@ -200,6 +240,23 @@ MODELS = {
         "image_token_index": IMAGE, "image_grid_pinpoints": GRID_POINTS,
         "vision_aspect_ratio": "anyres_max_1", "tie_word_embeddings": False},
         lambda g: {"input_ids": prompt(g, 9 + 2 * 5, 9 + 4 * 2), **tiles(g)}),
+    "lfm2_vl_images": ("Lfm2VlForConditionalGeneration", {
+        "text_config": LFM2_TEXT, "vision_config": SIGLIP2, "image_token_id": IMAGE,
+        "projector_hidden_size": 52},
+        lambda g: {"input_ids": prompt(g, 6, 6), **shaped_patches(g, (4, 6), (6, 4))}),
+    "cohere2_vision_images": ("Cohere2VisionForConditionalGeneration", {
+        "text_config": COHERE2_TEXT, "vision_config": SIGLIP16, "image_token_id": IMAGE,
+        "alignment_intermediate_size": 64},
+        lambda g: {"input_ids": prompt(g, 4, 4), "pixel_values": pixels(g, 2, 3, 16, 16)}),
+    "aya_vision_images": ("AyaVisionForConditionalGeneration", {
+        "text_config": COHERE2_TEXT, "vision_config": SIGLIP16, "image_token_index": IMAGE,
+        "vision_feature_layer": -2},
+        lambda g: {"input_ids": prompt(g, 4, 4), "pixel_values": pixels(g, 2, 3, 16, 16)}),
+    "glm4v_moe_images": ("Glm4vMoeForConditionalGeneration", {
+        "text_config": GLM4V_MOE_TEXT, "vision_config": GLM4V_VISION, "image_token_id": IMAGE,
+        "video_token_id": 96, "image_start_token_id": IMAGE_BEGINS,
+        "image_end_token_id": IMAGE_ENDS},
+        lambda g: typed(prompt(g, 6, 4), patches(g, (96,), (4, 6), (4, 4)))),
     "voxtral_clips": ("VoxtralForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 12}, "audio_config": VOXTRAL, "audio_token_id": AUDIO},
         clips),
@@ -337,6 +394,44 @@ def published_name(name):
     return name
 
 
+INTERNVL_CHAT = {
+    "vision_tower.embeddings.cls_token": "vision_model.embeddings.class_embedding",
+    "vision_tower.embeddings.patch_embeddings.projection.": "vision_model.embeddings.patch_embedding.",
+    "vision_tower.embeddings.position_embeddings": "vision_model.embeddings.position_embedding",
+    "vision_tower.encoder.layer.": "vision_model.encoder.layers.", ".attention.projection_layer.":
+    ".attn.proj.", ".layernorm_before.": ".norm1.", ".layernorm_after.": ".norm2.",
+    ".lambda_1": ".ls1", ".lambda_2": ".ls2", "multi_modal_projector.layer_norm.": "mlp1.0.",
+    "multi_modal_projector.linear_1.": "mlp1.1.", "multi_modal_projector.linear_2.": "mlp1.3."}
+
+
+def as_internvl_chat(weights, config):
+    """The model with the names and keys of OpenGVLab's code."""
+    renamed = {}
+    for name, value in weights.items():
+        for written, published in INTERNVL_CHAT.items():
+            name = name.replace(written, published)
+        renamed[name] = value
+    for name in [name for name in renamed if ".attention.q_proj." in name]:
+        parts = [renamed.pop(name.replace("q_proj", f"{part}_proj")) for part in "qkv"]
+        renamed[name.replace("attention.q_proj", "attn.qkv")] = torch.cat(parts)
+    tower = config["vision_config"]
+    vision = {key: tower[key] for key in (
+        "hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers",
+        "hidden_act", "layer_norm_eps", "norm_type", "num_channels")}
+    vision |= {"model_type": "intern_vit_6b", "architectures": ["InternVisionModel"],
+               "image_size": tower["image_size"][0], "patch_size": tower["patch_size"][0],
+               "qkv_bias": True, "qk_normalization": False, "drop_path_rate": 0.1,
+               "use_flash_attn": True, "use_moe": False, "num_experts": 8}
+    text = {**config["text_config"], "architectures": ["Qwen2ForCausalLM"]}
+    return renamed, {"architectures": ["InternVLChatModel"], "model_type": "internvl_chat",
+                     "downsample_ratio": 0.5, "dynamic_image_size": True, "force_image_size": 16,
+                     "img_context_token_id": IMAGE, "max_dynamic_patch": 12,
+                     "min_dynamic_patch": 1, "pad2square": False, "ps_version": "v2",
+                     "select_layer": -1, "template": "internvl2_5", "torch_dtype": "bfloat16",
+                     "use_backbone_lora": 0, "use_llm_lora": 0, "use_thumbnail": True,
+                     "llm_config": text, "vision_config": vision}
+
+
 def make(folder, name, class_name, config, draw_inputs):
     generator = torch.Generator().manual_seed(11)
     model_class = getattr(transformers, class_name)
@@ -355,6 +450,10 @@ def make(folder, name, class_name, config, draw_inputs):
         stored = load_file(Path(saved) / "model.safetensors")
         weights = {published_name(key): value for key, value in stored.items()}
         shutil.copy(Path(saved) / "config.json", target / "config.json")
+    if name.startswith("internvl_chat"):
+        weights, published = as_internvl_chat(weights, json.loads(
+            (target / "config.json").read_text()))
+        (target / "config.json").write_text(json.dumps(published, indent=2) + "\n")
     prompt = inputs.get("generate")
     outputs = {key: value.float() if value.is_floating_point() else value
                for key, value in record(model, inputs).items()}

@@ -14,7 +14,10 @@ from types import SimpleNamespace
 
 import torch
 from transformers.image_utils import SizeDict
+from transformers.models.cohere2_vision.image_processing_cohere2_vision import (
+    get_optimal_tiled_canvas)
 from transformers.models.kimi_k25.image_processing_kimi_k25 import navit_resize
+from transformers.models.lfm2_vl.image_processing_lfm2_vl import Lfm2VlImageProcessor
 from transformers.models.llama4.image_processing_llama4 import (
     find_supported_resolutions, get_best_fit)
 from transformers.models.llava_next.modeling_llava_next import (
@@ -58,7 +61,21 @@ def qwen(size, least, most):
     return height * width // 28 ** 2
 
 
+def lfm2_vl(size):
+    """Visual tokens of the processor's images: 2 × 2 patches of 16 pixels each."""
+    made = Lfm2VlImageProcessor()(torch.zeros(1, 3, *size), return_tensors="pt")
+    return sum(rows * columns // 4 for rows, columns in made["spatial_shapes"].tolist())
+
+
+def cohere2_vision(size):
+    columns, rows = get_optimal_tiled_canvas(size, (512, 512), 1, 12)
+    tiles = rows * columns
+    return 256 * (tiles if tiles == 1 else tiles + 1)
+
+
 RULES = {
+    "lfm2_vl": lfm2_vl,
+    "cohere2_vision": cohere2_vision,
     "llama4": llama4,
     "kimi_k25": kimi,
     "qwen2_vl": lambda size: qwen(size, 1, math.inf),

@@ -218,11 +218,15 @@ ModelSpec published_tiles(const std::string& rule) {
   if (rule == "kimi_k25") config = golden("kimi_k25_images");
   if (rule == "llava_next") config = golden("llava_next_tiles");
   if (rule == "llava_onevision") config = golden("llava_onevision_tiles");
+  if (rule == "lfm2_vl") config = golden("lfm2_vl_images");
+  if (rule == "cohere2_vision") config = golden("cohere2_vision_images");
   if (rule.starts_with("qwen2_vl"))
     config = read_json(data_folder() / "towers/tiny/qwen2_vl.config.json");
   nlohmann::json& vision = config["vision_config"];
-  vision["patch_size"] = 14;
+  const bool wide = rule == "lfm2_vl" || rule == "cohere2_vision";
+  vision["patch_size"] = wide ? 16 : 14;
   if (vision.contains("image_size")) vision["image_size"] = rule == "llava_onevision" ? 384 : 336;
+  if (rule == "cohere2_vision") vision["image_size"] = 512;
   if (rule == "llava_next") {
     config["image_grid_pinpoints"] = {{336, 672}, {672, 336}, {672, 672}, {1008, 336}, {336, 1008}};
   }
@@ -252,7 +256,7 @@ TEST_CASE("an image becomes as many visual tokens as the reference's functions g
     CHECK(tokens_of(published_tiles(row.at("rule")), size) == number(row, "tokens"));
     ++checked;
   }
-  CHECK(checked == 54);
+  CHECK(checked == 72);
 }
 
 TEST_CASE("limits of a preprocessor beside the config bound an image's visual tokens") {

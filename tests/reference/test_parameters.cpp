@@ -144,7 +144,7 @@ TEST_CASE("parameters equal the tensors that an independent reference of each fa
                      safetensors_shapes(entry.path() / "model.safetensors"));
     ++models;
   }
-  CHECK(models == 123);
+  CHECK(models == 128);
 }
 
 TEST_CASE("parameters of reference models equal the tensors of their checkpoints") {
@@ -190,4 +190,47 @@ TEST_CASE("BERT-large has 16 heads, and its count is right") {
   CHECK(model.spec.encoder->self_attention.num_attention_heads == 16);
   const Graph graph = build_graph(model.spec, {});
   CHECK(value(count_parameters(graph).total, graph) == 335141888);
+}
+
+TEST_CASE("Step 3.5 Flash has the parameters of its class, by published keys or by the class's") {
+  std::vector<std::string> types;
+  for (int layer = 0; layer < 48; ++layer) {
+    types.emplace_back(layer % 4 == 0 ? "full_attention" : "sliding_attention");
+  }
+  std::string routed = "3";
+  for (int layer = 4; layer < 45; ++layer) routed += "," + std::to_string(layer);
+  const nlohmann::json published = {
+      {"model_type", "step3p5"},
+      {"architectures", {"Step3p5ForCausalLM"}},
+      {"vocab_size", 128896},
+      {"num_attention_groups", 8},
+      {"sliding_window", 512},
+      {"layer_types", types},
+      {"num_nextn_predict_layers", 3},
+      {"attention_other_setting",
+       {{"attention_type", "sliding_attention"}, {"num_attention_heads", 96}}},
+      {"rope_theta", std::vector<double>(48, 10000)},
+      {"partial_rotary_factors", std::vector<double>(48, 1)},
+      {"moe_num_experts", 288},
+      {"moe_top_k", 8},
+      {"share_expert_dim", 1280},
+      {"moe_layers_enum", routed}};
+  const auto total = [](const nlohmann::json& config) {
+    const Graph graph = build_graph(spec_of(config), {});
+    return value(count_parameters(graph).total, graph);
+  };
+  // Step3p7TextModel of transformers 5.24 with these keys, and an untied head.
+  CHECK(total(published) == 196956118272);
+  CHECK(total({{"model_type", "step3p5"}}) == 195843833088);  // its defaults
+  auto other = published;
+  other["rope_theta"][4] = 5e6;
+  CHECK_THROWS_AS((void)spec_of(other), Error);
+  other = published;
+  other["moe_layers_enum"] = "3,four";
+  CHECK_THROWS_AS((void)spec_of(other), Error);
+}
+
+TEST_CASE("the text model of Llama 3.2 Vision alone has the parameters of MllamaForCausalLM") {
+  const Graph graph = build_graph(spec_of({{"model_type", "mllama_text_model"}}), {});
+  CHECK(value(count_parameters(graph).total, graph) == 9775192080);  // by transformers 5.24
 }

@@ -115,6 +115,51 @@ TEST_CASE("caches of shared keys and of index keys have the reference's elements
   }
 }
 
+TEST_CASE("Phi-3 Vision has the parameters of Phi-3, CLIP's ViT-L/14 and a projector") {
+  const nlohmann::json config = {{"model_type", "phi3_v"},
+                                 {"architectures", {"Phi3VForCausalLM"}},
+                                 {"hidden_size", 3072},
+                                 {"intermediate_size", 8192},
+                                 {"num_hidden_layers", 32},
+                                 {"num_attention_heads", 32},
+                                 {"num_key_value_heads", 32},
+                                 {"vocab_size", 32064},
+                                 {"img_processor",
+                                  {{"image_dim_out", 1024},
+                                   {"model_name", "openai/clip-vit-large-patch14-336"},
+                                   {"name", "clip_vision_model"},
+                                   {"num_img_tokens", 144}}}};
+  const Graph graph = build_graph(spec_of(config), {});
+  const ParameterCount count = count_parameters(graph);
+  // Phi3ForCausalLM and CLIPVisionModel of transformers 5.24.
+  CHECK(count.parts.text.evaluate(graph.sizes) == 3821079552);
+  CHECK(count.parts.vision.evaluate(graph.sizes) == 303507456);
+  // torch's Linear(4096, 3072) and Linear(3072, 3072); two trained patches of 4096.
+  CHECK(count.parts.projector.evaluate(graph.sizes) == 22026240 + 2 * 4096);
+}
+
+TEST_CASE("a text of Llama 3.2 Vision skips the layers that read an image") {
+  const ModelSpec spec = spec_of(read_json(tiny_config("mllama")));
+  CHECK(spec.decoder->num_layers == 2);
+  auto config = read_json(tiny_config("mllama"));
+  for (const auto& layers : std::vector<nlohmann::json>{{1, 1}, {4}, {0, 1, 2, 3}}) {
+    config["text_config"]["cross_attention_layers"] = layers;
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}
+
+TEST_CASE("InternVL of OpenGVLab is refused where its code would differ") {
+  const auto published =
+      read_json(data_folder() / "golden/models/internvl_chat_images/config.json");
+  for (const auto& change : std::vector<nlohmann::json>{
+           {{"select_layer", -4}}, {{"use_llm_lora", 128}}, {{"force_image_size", 448}}}) {
+    auto config = published;
+    config.update(change);
+    CAPTURE(change.dump());
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}
+
 TEST_CASE("a tower that the config leaves out has its class's sizes, and a note says so") {
   const auto file = data_folder() / "wild/llama-4-maverick-17b-128e-instruct.config.json";
   CHECK(!spec_of(read_json(file)).assumptions.empty());

@@ -46,11 +46,11 @@ std::vector<WildConfig> wild_configs() {
 /// Defaults that headroom does not take over.
 bool has_other_defaults(const std::string& type) {
   static const std::set<std::string> kTypes{
-      // Heads that do not divide the width; a pooling larger than the image.
-      "glm4_moe", "glm4v_moe", "glm4v_moe_text", "gemma3",
-      // Text and image models whose sizes the class of the whole sets.
-      "lighton_ocr", "t5gemma", "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe",
-      "qwen3_omni_moe_thinker",
+      // Heads that do not divide the width.
+      "glm4_moe", "glm4v_moe", "glm4v_moe_text",
+      // The whole model with its talker; text models of the class of one size beside towers of
+      // another.
+      "qwen2_5_omni", "qwen2_5_omni_thinker", "qwen3_omni_moe", "qwen3_omni_moe_thinker",
       // Heads that are tied unless the config says otherwise: published files with a head of their
       // own leave the key out.
       "mt5", "umt5"};

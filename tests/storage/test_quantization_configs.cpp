@@ -110,6 +110,24 @@ TEST_CASE("each method has its format, with scales") {
         Names{"EXL2, 2.25 bits on average", "EXL2, 6 bits on average"});
 }
 
+TEST_CASE("BitNet packs four ternary numbers into a byte, or stores what it will quantise whole") {
+  const nlohmann::json config = {{"model_type", "bitnet"},
+                                 {"architectures", {"BitNetForCausalLM"}},
+                                 {"tie_word_embeddings", true},
+                                 {"torch_dtype", "bfloat16"}};
+  const auto bytes_of = [&](const char* mode) {
+    nlohmann::json quantised = config;
+    quantised["quantization_config"] = {{"quant_method", "bitnet"}, {"quantization_mode", mode}};
+    const ModelSpec spec = spec_of(quantised);
+    const Graph graph = build_graph(spec, {});
+    return stored_weights(spec, graph).bytes;
+  };
+  // 30 layers of 69,468,160 ternary numbers and 7 scales; 440,320 weights of norms; 128,256 × 2560
+  // embeddings: 1.18 GB, as model.safetensors of microsoft/bitnet-b1.58-2B-4T.
+  CHECK(bytes_of("offline") == 30 * (69468160 / 4 + 7 * 2) + 440320 * 2 + 656670720);
+  CHECK(bytes_of("online") == 2 * 2412820480);  // BitNetModel of transformers 5.24
+}
+
 TEST_CASE("a quantisation states the types of activations and KV-cache") {
   CHECK(storage_named("glm-5.1-nvfp4").storage.kv_cache == StatedType::float8);
   CHECK(storage_named("glm-5.1-nvfp4").storage.activations == StatedType::nvfp4);

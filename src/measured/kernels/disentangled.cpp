@@ -34,7 +34,8 @@ std::int64_t project(const DisentangledArguments& args, const PositionProjection
   {
     const Range own = thread_range(rows);
     for (std::int64_t row = own.begin; row < own.end; ++row) {
-      std::fill_n(out + row * positions, positions, projection.bias[row]);
+      const float bias = projection.bias == nullptr ? 0.0F : projection.bias[row];
+      std::fill_n(out + row * positions, positions, bias);
     }
     if (own.begin < own.end) {
       multiply({projection.weight + own.begin * args.width, args.width, 1}, {transposed, positions},

@@ -8,7 +8,8 @@
 
 namespace headroom::measured {
 
-/// Weight `[heads·head_dim, width]` and bias `[heads·head_dim]` of a projection of the table.
+/// Weight `[heads·head_dim, width]` and bias `[heads·head_dim]`, if any, of a projection of the
+/// table.
 struct PositionProjection {
   const float* weight = nullptr;
   const float* bias = nullptr;

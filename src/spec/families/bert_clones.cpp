@@ -1,6 +1,6 @@
 // Encoders that differ from BERT and RoBERTa in few choices: Megatron-BERT, XLM-RoBERTa-XL and
-// RoBERTa-PreLayerNorm with norms before each part, Data2Vec, and ERNIE with task types (arXiv
-// 1909.08053, 2105.00572, 1904.01038, 2202.03555, 2107.02137).
+// RoBERTa-PreLayerNorm with norms before each part, Data2Vec, DPR, and ERNIE with task types (arXiv
+// 1909.08053, 2105.00572, 1904.01038, 2202.03555, 2004.04906, 2107.02137).
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -58,6 +58,12 @@ void read_ernie(ConfigReader& config, ModelSpec& spec) {
                                1,
                                ModelPart::text});
   spec.not_run = "its embedding of task types has no kernel yet";
+}
+
+/// DPR (arXiv 2004.04906): a question or a passage as the first token of BERT.
+void read_dpr(ConfigReader& config, ModelSpec& spec) {
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  config.expect_number("projection_dim", 0);
 }
 
 /// BERT's heads under another prefix.
@@ -122,6 +128,15 @@ std::vector<Family> bert_clones_families() {
            .classes = bert_like_classes("Ernie"),
            .reader = read_ernie,
            .names = bert_like_names("ernie.", kErnie),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"dpr"},
+           .classes = {{{"DPRQuestionEncoder", no_head}, {"DPRContextEncoder", no_head}}},
+           .reader = read_dpr,
+           .names = NameTable{{bert_rules()},
+                              {"question_encoder.bert_model.", "ctx_encoder.bert_model."},
+                              {{"bert_model.pooler.dense.weight", ExtraKind::unused_head},
+                               {"bert_model.pooler.dense.bias", ExtraKind::unused_head},
+                               {"position_ids", ExtraKind::position_ids}}},
            .gguf = None(kNoGguf)},
           {.model_types = {"data2vec-text"},
            .classes = roberta_classes("Data2VecText"),

@@ -1,5 +1,5 @@
-// DeBERTa v2 and v3: BERT's encoder with disentangled attention, which scores contents and relative
-// positions apart (arXiv 2006.03654, section 3; 2111.09543).
+// DeBERTa v1, v2 and v3: BERT's encoder with disentangled attention, which scores contents and
+// relative positions apart (arXiv 2006.03654, section 3; 2111.09543).
 #include <algorithm>
 #include <cmath>
 
@@ -51,7 +51,8 @@ void read_convolution(ConfigReader& config, StackSpec& stack) {
   stack.input_convolution = ConvolutionSpec{kernel, 1, false, true, activation};
 }
 
-void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
+/// The choices that v1 shares with the later versions.
+void read_deberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   count_unread_head_bias(spec);
   StackSpec& stack = *spec.encoder;
@@ -76,10 +77,22 @@ void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
     // Relative positions are clamped, so that any length runs.
     spec.position.max_position_embeddings = 0;
   }
-  read_convolution(config, stack);
 }
 
-ModelClasses deberta_v2_classes() {
+void read_deberta_v1(ConfigReader& config, ModelSpec& spec) {
+  read_deberta(config, spec);
+  AttentionSpec& attention = spec.encoder->self_attention;
+  attention.key_bias = false;
+  if (attention.disentangled) attention.disentangled->key_bias = false;
+  config.expect_flag("talking_head", false);
+}
+
+void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
+  read_deberta(config, spec);
+  read_convolution(config, *spec.encoder);
+}
+
+ModelClasses deberta_classes(const std::string& prefix) {
   const auto masked = [](ConfigReader& config) {
     const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
     LanguageModelHeadSpec head = masked_language_model_head(config, activation);
@@ -100,12 +113,12 @@ ModelClasses deberta_v2_classes() {
     return classifier_head(head);
   };
   return ModelClasses{
-      {{"DebertaV2Model", no_head},
-       {"DebertaV2ForMaskedLM", masked},
-       {"DebertaV2ForSequenceClassification", sequence},
-       {"DebertaV2ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
-       {"DebertaV2ForQuestionAnswering", span_head},
-       {"DebertaV2ForMultipleChoice", choice}}};
+      {{prefix + "Model", no_head},
+       {prefix + "ForMaskedLM", masked},
+       {prefix + "ForSequenceClassification", sequence},
+       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {prefix + "ForQuestionAnswering", span_head},
+       {prefix + "ForMultipleChoice", choice}}};
 }
 
 constexpr NameRule kDebertaV2[] = {
@@ -131,21 +144,43 @@ constexpr NameRule kDebertaV2[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+// The queries, keys and values of each head, two biases beside them, and other names of both
+// projections of the table.
+constexpr NameRule kDeberta[] = {
+    {"encoder.layers.attention.query.weight", "encoder.layer.{}.attention.self.in_proj.weight",
+     part(0, Stacking::per_query_head)},
+    {"encoder.layers.attention.key.weight", "encoder.layer.{}.attention.self.in_proj.weight",
+     part(1, Stacking::per_query_head)},
+    {"encoder.layers.attention.value.weight", "encoder.layer.{}.attention.self.in_proj.weight",
+     part(2, Stacking::per_query_head)},
+    {"encoder.layers.attention.query.bias", "encoder.layer.{}.attention.self.q_bias"},
+    {"encoder.layers.attention.value.bias", "encoder.layer.{}.attention.self.v_bias"},
+    {"encoder.layers.attention.position_query.%", "encoder.layer.{}.attention.self.pos_q_proj.%"},
+    {"encoder.layers.attention.position_key.%", "encoder.layer.{}.attention.self.pos_proj.%"},
+};
+
+std::vector<ExtraRule> deberta_extras() {
+  return {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
+          {"cls.predictions.bias", ExtraKind::tied_copy},
+          {"position_ids", ExtraKind::position_ids},
+          {"cls.", ExtraKind::unused_head, NamePart::beginning},
+          {"lm_predictions.", ExtraKind::unused_head, NamePart::beginning},
+          {"mask_predictions.", ExtraKind::unused_head, NamePart::beginning},
+          {"pooler.", ExtraKind::unused_head, NamePart::beginning}};
+}
+
 }  // namespace
 
 std::vector<Family> deberta_families() {
-  return {{.model_types = {"deberta-v2"},
-           .classes = deberta_v2_classes(),
+  return {{.model_types = {"deberta"},
+           .classes = deberta_classes("Deberta"),
+           .reader = read_deberta_v1,
+           .names = NameTable{{kDeberta, kDebertaV2, bert_rules()}, {"deberta."}, deberta_extras()},
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"deberta-v2"},
+           .classes = deberta_classes("DebertaV2"),
            .reader = read_deberta_v2,
-           .names = NameTable{{kDebertaV2, bert_rules()},
-                              {"deberta."},
-                              {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
-                               {"cls.predictions.bias", ExtraKind::tied_copy},
-                               {"position_ids", ExtraKind::position_ids},
-                               {"cls.", ExtraKind::unused_head, NamePart::beginning},
-                               {"lm_predictions.", ExtraKind::unused_head, NamePart::beginning},
-                               {"mask_predictions.", ExtraKind::unused_head, NamePart::beginning},
-                               {"pooler.", ExtraKind::unused_head, NamePart::beginning}}},
+           .names = NameTable{{kDebertaV2, bert_rules()}, {"deberta."}, deberta_extras()},
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

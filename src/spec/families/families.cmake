@@ -10,6 +10,7 @@ set(HEADROOM_FAMILIES
   bart
   bert
   bert_clones
+  bitnet
   bloom
   chatglm
   clip
@@ -59,6 +60,7 @@ set(HEADROOM_FAMILIES
   minimax_m2
   minimax_m3
   mixtral
+  mllama
   modernbert
   moe_clones
   mpnet
@@ -82,6 +84,7 @@ set(HEADROOM_FAMILIES
   rwkv
   stablelm
   starcoder2
+  step3
   t5
   t5gemma
   transformer

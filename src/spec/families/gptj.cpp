@@ -1,5 +1,5 @@
 // GPT-J: one norm per layer, attention without biases parallel to an FFN with biases, interleaved
-// RoPE (Wang and Komatsuzaki 2021).
+// RoPE (Wang and Komatsuzaki 2021). CodeGen (arXiv 2203.13474) stores its projections otherwise.
 #include "../family.h"
 #include "../gpt.h"
 
@@ -35,10 +35,32 @@ constexpr NameRule kGptj[] = {
     {"head.classifier.%", "qa_outputs.%"},
 };
 
+// The queries, values and keys of each of four processes.
+constexpr NameRule kCodegen[] = {
+    {"decoder.layers.attention.query.%", "h.{}.attn.qkv_proj.%", part(0, Stacking::per_quarter)},
+    {"decoder.layers.attention.value.%", "h.{}.attn.qkv_proj.%", part(1, Stacking::per_quarter)},
+    {"decoder.layers.attention.key.%", "h.{}.attn.qkv_proj.%", part(2, Stacking::per_quarter)},
+};
+
+NameTable codegen_names() {
+  NameTable names = gpt_names(kGptj);
+  names.rules.insert(names.rules.begin(), kCodegen);
+  return names;
+}
+
 }  // namespace
 
 std::vector<Family> gptj_families() {
-  return {{.model_types = {"gptj"},
+  return {{.model_types = {"codegen"},
+           .classes = {{{"CodeGenForCausalLM",
+                         [](ConfigReader& config) {
+                           return language_model_head(language_model_of(config, {}));
+                         }},
+                        {"CodeGenModel", no_head}}},
+           .reader = read_gptj,
+           .names = codegen_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"gptj"},
            .classes = decoder_classes("GPTJ", {.tied = false}),
            .reader = read_gptj,
            .names = gpt_names(kGptj),

@@ -20,25 +20,23 @@ ModelClasses t5gemma_classes() {
 
 /// The config of one stack, as a model of its own.
 ModelSpec read_stack(ConfigReader& config, std::string_view key, const HeadSpec& head) {
-  auto stack = config.object(key);
-  if (!stack) {
-    config.fail(key, "is missing, and T5Gemma needs it", "add the stack's config");
-  }
+  ConfigReader stack = config.object_or_empty(key);
+  stack.use_class_sizes("gemma2");  // T5GemmaModuleConfig has the same
   ModelSpec spec;
   spec.head = head;
-  stack->ignore({"model_type", "is_decoder", "cross_attention_hidden_size",
-                 "classifier_dropout_rate", "tie_word_embeddings"});
-  read_gemma2(*stack, spec);
+  stack.ignore({"model_type", "is_decoder", "cross_attention_hidden_size",
+                "classifier_dropout_rate", "tie_word_embeddings"});
+  read_gemma2(stack, spec);
   StackSpec& layers = *spec.decoder;
-  const double dropout = stack->probability_or({"dropout_rate"}, 0);
+  const double dropout = stack.probability_or({"dropout_rate"}, 0);
   layers.dropout.embedding = dropout;
   layers.dropout.attention_output = dropout;
   layers.dropout.ffn_activation = dropout;
   layers.dropout.ffn_output = dropout;
   layers.dropout.final = dropout;
-  spec.torch_dtype = without_torch(stack->text_or({"torch_dtype", "dtype"}, ""));
-  expect_usual_layers(*stack);
-  stack->finish();
+  spec.torch_dtype = without_torch(stack.text_or({"torch_dtype", "dtype"}, ""));
+  expect_usual_layers(stack);
+  stack.finish();
   return spec;
 }
 

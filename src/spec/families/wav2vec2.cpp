@@ -1,5 +1,5 @@
-// wav2vec 2.0 and HuBERT: convolutions over audio samples, then a Transformer encoder (arXiv
-// 2006.11477, 2106.07447).
+// wav2vec 2.0, HuBERT and WavLM: convolutions over audio samples, then a Transformer encoder (arXiv
+// 2006.11477, 2106.07447, 2110.13900).
 #include <algorithm>
 
 #include "../bert.h"
@@ -151,6 +151,27 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
+/// WavLM: wav2vec 2.0 with relative positions, which a gate of each query scales (arXiv 2110.13900,
+/// section 3.1). They are counted.
+void read_wavlm(ConfigReader& config, ModelSpec& spec) {
+  read_wav2vec2(config, spec);
+  const StackSpec& stack = *spec.encoder;
+  const std::int64_t heads = stack.self_attention.num_attention_heads;
+  constexpr std::int64_t kGates = 8;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,
+                       std::int64_t repeat) {
+    spec.counted_only.push_back({"encoder." + name, std::move(shape),
+                                 WeightRole::relative_position_bias, repeat, ModelPart::audio,
+                                 CountedUse::loaded});
+  };
+  add("relative_positions.weight", {config.size_or({"num_buckets"}, 320), heads}, 1);
+  add("layers.position_gate.weight", {kGates, stack.self_attention.head_dim}, stack.num_layers);
+  add("layers.position_gate.bias", {kGates}, stack.num_layers);
+  add("layers.position_gate.scale", {heads}, stack.num_layers);
+  config.ignore({"max_bucket_distance", "num_ctc_classes", "replace_prob"});
+  spec.not_run = "its gated relative positions have no kernel yet";
+}
+
 ModelClasses wav2vec2_classes(const std::string& prefix) {
   const auto characters = [](ConfigReader&) {
     LanguageModelHeadSpec head;
@@ -221,7 +242,12 @@ Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
 
 std::vector<Family> wav2vec2_families() {
   return {wav2vec2_family("wav2vec2", "Wav2Vec2", "wav2vec2."),
-          wav2vec2_family("hubert", "Hubert", "hubert.")};
+          wav2vec2_family("hubert", "Hubert", "hubert."),
+          {.model_types = {"wavlm"},
+           .classes = wav2vec2_classes("WavLM"),
+           .reader = read_wavlm,
+           .names = None("its gated relative positions have no kernel yet"),
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -125,4 +125,19 @@ WeightStorage read_exl2(ConfigReader& config) {
   return storage;
 }
 
+// BitNet b1.58 stores four ternary numbers of a column in a byte, and a scale of 16 bits per
+// matrix; "online" quantises weights that are stored whole (transformers, integrations/bitnet.py).
+WeightStorage read_bitnet_weights(ConfigReader& config) {
+  WeightStorage storage;
+  keep_plain(storage, config.texts("modules_to_not_convert"));
+  config.ignore({"linear_class", "use_rms_norm", "rms_norm_eps"});
+  const bool stored_whole = config.is_text("quantization_mode", "online");
+  config.expect_text("quantization_mode", stored_whole ? "online" : "offline");
+  const StorageFormat ternary{"ternary, a scale per matrix",
+                              {.bits = 2, .along = PackedAlong::out, .word_bits = 8},
+                              {once(16)}};
+  if (!stored_whole) storage.rules.push_back({.format = ternary, .kinds = layer_matrices()});
+  return storage;
+}
+
 }  // namespace headroom::detail

@@ -35,6 +35,7 @@ constexpr std::array kMethods{
     Method{"hqq", read_hqq},
     Method{"torchao", read_torchao},
     Method{"exl2", read_exl2},
+    Method{"bitnet", read_bitnet_weights},
 };
 
 /// The method that `config` names. Old bitsandbytes and MLX configs name none.

@@ -20,6 +20,7 @@ enum class Stacking {
   per_query_head,      ///< per query head, likewise (Qwen3-Next's query and gate)
   per_delta_key_head,  ///< per key head of the gated delta layers (Qwen3-Next)
   per_key_value_head,  ///< per key-value head, its rows of every weight (BLOOM, Falcon)
+  per_quarter,         ///< a quarter of the rows of each (CodeGen, saved for four processes)
   per_index,           ///< rows alternate (gpt-oss: even rows gate, odd rows up)
 };
 

@@ -80,6 +80,20 @@ TowerSpec read_clip_encoder(ConfigReader& vision) {
   return tower;
 }
 
+/// Images of any shape, cut into patches, and a table of positions that is resized to each.
+void read_any_shape(ConfigReader& vision, TowerSpec& tower) {
+  ImageSpec& image = *tower.embedding.image;
+  const std::int64_t positions = vision.size_or({"num_patches"}, 256);
+  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
+  if (side * side != positions) {
+    vision.fail("num_patches", "is not a square, as a table of positions is", "use a square");
+  }
+  image.image_size = product(vision, "num_patches", side, image.patch_size);
+  image.pixels = PixelLayout::patches;
+  image.interpolation = PositionInterpolation::linear_antialiased;
+  tower.position.max_position_embeddings = positions;
+}
+
 }  // namespace
 
 TowerSpec read_pooled_siglip(ConfigReader& vision) {
@@ -92,16 +106,7 @@ TowerSpec read_pooled_siglip(ConfigReader& vision) {
 
 TowerSpec read_pooled_siglip2(ConfigReader& vision) {
   TowerSpec tower = read_pooled_siglip(vision);
-  ImageSpec& image = *tower.embedding.image;
-  const std::int64_t positions = vision.size_or({"num_patches"}, 256);
-  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
-  if (side * side != positions) {
-    vision.fail("num_patches", "is not a square, as a table of positions is", "use a square");
-  }
-  image.image_size = product(vision, "num_patches", side, image.patch_size);
-  image.pixels = PixelLayout::patches;
-  image.interpolation = PositionInterpolation::linear_antialiased;
-  tower.position.max_position_embeddings = positions;
+  read_any_shape(vision, tower);
   tower.rule = ImageRule::most_patches;
   return tower;
 }
@@ -117,6 +122,12 @@ TowerSpec read_siglip(ConfigReader& vision, ModelSpec& spec) {
   if (vision.flag_or({"vision_use_head"}, true)) {
     add_pooling_head(spec, tower.hidden_size, tower.stack.ffn.intermediate_size);
   }
+  return tower;
+}
+
+TowerSpec read_siglip2(ConfigReader& vision, ModelSpec& spec) {
+  TowerSpec tower = read_siglip(vision, spec);
+  read_any_shape(vision, tower);
   return tower;
 }
 
@@ -187,6 +198,36 @@ TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& /*spec*/) {
   if (final_norm) {
     stack.final_norm = NormSpec{NormKind::layer_norm, true, stack.norm.eps};
   }
+  return tower;
+}
+
+TowerSpec read_intern_vit(ConfigReader& vision, ModelSpec& spec) {
+  const ClassSizes absent{3200, 12800, 48, 25, 224, 14, 1e-6, ActivationKind::gelu};
+  const NormKind kind = vision.choice_or<NormKind>(
+      {"norm_type"}, {{"layer_norm", NormKind::layer_norm}, {"rms_norm", NormKind::rms_norm}},
+      NormKind::rms_norm);
+  const bool qkv_bias = vision.flag_or({"qkv_bias"}, false);
+  const bool query_key_norm = vision.flag_or({"qk_normalization"}, true);
+  vision.expect_flag("use_moe", false);
+  // Experts that use_moe would add, and training.
+  vision.ignore({"capacity_factor", "drop_path_rate", "dropout", "eval_capacity_factor",
+                 "initializer_factor", "laux_allreduce", "moe_coeff_ratio", "moe_intermediate_size",
+                 "moe_output_scale", "noisy_gate_policy", "num_experts", "num_routed_experts",
+                 "num_shared_experts", "shared_expert_intermediate_size", "use_bfloat16",
+                 "use_flash_attn", "use_residual", "use_rts", "use_weighted_residual"});
+  TowerSpec tower = read_encoder(vision, absent);
+  add_class_token(tower);
+  tower.embedding.image->interpolation = PositionInterpolation::bicubic;
+  StackSpec& stack = tower.stack;
+  stack.norm.kind = kind;
+  stack.norm.bias = kind == NormKind::layer_norm;
+  stack.layer_scale = true;
+  stack.self_attention.qkv_bias = qkv_bias;
+  if (query_key_norm) {
+    stack.self_attention.query_key_norm =
+        QueryKeyNormSpec{{NormKind::rms_norm, false, stack.norm.eps}, QueryKeyNormScope::all_heads};
+  }
+  static_cast<void>(spec);
   return tower;
 }
 

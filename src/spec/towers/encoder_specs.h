@@ -17,11 +17,16 @@ namespace headroom::detail {
 /// SigLIP 2 for images of any shape (arXiv 2502.14786, section 2.4.2): the preprocessor cuts their
 /// patches, and the table of positions is resized to each.
 [[nodiscard]] TowerSpec read_pooled_siglip2(ConfigReader& vision);
+/// SigLIP 2 likewise, with the patches of its last layer as output (LFM2-VL).
+[[nodiscard]] TowerSpec read_siglip2(ConfigReader& vision, ModelSpec& spec);
 /// Pixtral (arXiv 2410.07073): RMSNorm, SwiGLU, 2-D RoPE in place of position embeddings.
 [[nodiscard]] TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec);
 /// Idefics3: SigLIP without a pooling head.
 [[nodiscard]] TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& spec);
 /// InternViT in the layout of transformers: a class token, layer scale.
 [[nodiscard]] TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& spec);
+/// InternViT as OpenGVLab publishes it (modeling_intern_vit.py of InternVL): other keys, without a
+/// norm after the last layer.
+[[nodiscard]] TowerSpec read_intern_vit(ConfigReader& vision, ModelSpec& spec);
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Parts that towers of CLIP and SigLIP share.
+// Parts that image towers share.
 #pragma once
 
 #include "../common_keys.h"
@@ -12,6 +12,15 @@ struct TiledDefaults {
   FeatureRows rows = FeatureRows::patches;
 };
 
+using ReadEncoder = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
+
+/// The encoder that vision_config.model_type names; without one, `when_absent`.
+[[nodiscard]] TowerSpec read_named_encoder(ConfigReader& config, ModelSpec& spec,
+                                           ReadEncoder when_absent);
+/// The encoder of vision_config, which is always `read`.
+[[nodiscard]] TowerSpec read_only_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder read);
+/// Hidden states of the tower that vision_feature_layer names; without it, of `when_absent`.
+void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent);
 /// The encoder that vision_config.model_type names; CLIP without one.
 [[nodiscard]] TowerSpec read_clip_or_siglip(ConfigReader& config, ModelSpec& spec);
 /// Reads which hidden states the projector reads, and adds its two layers.

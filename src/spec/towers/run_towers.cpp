@@ -1,19 +1,17 @@
 // Towers that run: an image encoder and the steps of its projector.
+#include <algorithm>
+
 #include "encoder_specs.h"
 #include "image_towers.h"
 #include "towers.h"
 
 namespace headroom::detail {
-namespace {
-
-using ReadEncoder = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
-
-/// The encoder that vision_config.model_type names.
 TowerSpec read_named_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder when_absent) {
   ConfigReader vision = config.object_or_empty("vision_config");
   const auto read = vision.choice_or<ReadEncoder>({"model_type"},
                                                   {{"clip_vision_model", read_clip},
                                                    {"siglip_vision_model", read_siglip},
+                                                   {"siglip2_vision_model", read_siglip2},
                                                    {"pixtral", read_pixtral}},
                                                   when_absent);
   TowerSpec tower = read(vision, spec);
@@ -27,6 +25,8 @@ TowerSpec read_only_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder r
   vision.finish();
   return tower;
 }
+
+namespace {
 
 /// Two layers to the text model's width.
 void add_two_layers(ConfigReader& config, const ModelSpec& spec, bool bias,
@@ -46,12 +46,6 @@ std::int64_t layers_before(ConfigReader& config, const TowerSpec& tower, std::in
               "use a number from 1 to num_hidden_layers, or one from the end");
 }
 
-void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent) {
-  for (const std::int64_t index : config.integers_or("vision_feature_layer", when_absent)) {
-    tower.projector.feature_layers.push_back(layers_before(config, tower, index));
-  }
-}
-
 /// Reads which rows the projector reads. `default` drops the first row of an image, the class token
 /// if there is one.
 void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
@@ -65,6 +59,12 @@ void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
 }
 
 }  // namespace
+
+void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent) {
+  for (const std::int64_t index : config.integers_or("vision_feature_layer", when_absent)) {
+    tower.projector.feature_layers.push_back(layers_before(config, tower, index));
+  }
+}
 
 TowerSpec read_clip_or_siglip(ConfigReader& config, ModelSpec& spec) {
   return read_named_encoder(config, spec, read_clip);
@@ -108,14 +108,16 @@ void read_gemma3_tower(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t side = tower.embedding.image->image_size / tower.embedding.image->patch_size;
   std::int64_t token_side = 1;
   while ((token_side + 1) * (token_side + 1) <= tokens) ++token_side;
-  if (token_side * token_side != tokens || side % token_side != 0) {
-    config.fail("mm_tokens_per_image", "is not a square that divides the patches of an image",
-                "use a square number of tokens");
+  if (token_side * token_side != tokens) {
+    config.fail("mm_tokens_per_image", "is not a square", "use a square number of tokens");
   }
+  // So it is with the sizes that the class fills in.
+  if (side % token_side != 0) spec.not_run = "its visual tokens do not divide an image's patches";
   // The class's norm reads eps from vision_config.layer_norm_eps.
   const NormSpec norm{NormKind::rms_norm, false, tower.stack.norm.eps, NormWeight::one_plus};
-  tower.projector.steps = {MergeStep{PatchMerge::mean, side / token_side}, NormStep{"norm", norm},
-                           LinearStep{"input", spec.hidden_size, false}};
+  tower.projector.steps = {
+      MergeStep{PatchMerge::mean, std::max<std::int64_t>(side / token_side, 1)},
+      NormStep{"norm", norm}, LinearStep{"input", spec.hidden_size, false}};
   spec.tower = std::move(tower);
   spec.decoder->self_attention.lookahead = Lookahead::image;
   for (LayerVariant& variant : spec.decoder->variants) {

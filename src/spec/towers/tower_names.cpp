@@ -310,6 +310,49 @@ constexpr NameRule kIdefics3[] = {
     {"projector.linear.weight", "connector.modality_projection.proj.weight"},
 };
 
+constexpr NameRule kLfm2Vl[] = {
+    {"projector.norm.%", "multi_modal_projector.layer_norm.%"},
+    {"projector.up.%", "multi_modal_projector.linear_1.%"},
+    {"projector.down.%", "multi_modal_projector.linear_2.%"},
+};
+
+// The first half of the rows is the gate's operand, the second the gate.
+constexpr NameRule kCohere[] = {
+    {"projector.norm.%", "multi_modal_projector.layernorm.%"},
+    {"projector.up.%", "multi_modal_projector.linear_1.%", part(0)},
+    {"projector.gate.%", "multi_modal_projector.linear_1.%", part(1)},
+    {"projector.down.%", "multi_modal_projector.linear_2.%"},
+};
+
+// As OpenGVLab publishes it.
+constexpr NameRule kInternvlChat[] = {
+    {"vision_tower.embeddings.class_token", "vision_model.embeddings.class_embedding"},
+    {"vision_tower.embeddings.patch_embeddings.%", "vision_model.embeddings.patch_embedding.%"},
+    {"vision_tower.embeddings.position_embeddings.weight",
+     "vision_model.embeddings.position_embedding"},
+    {"vision_tower.encoder.layers.attention.query.%", "vision_model.encoder.layers.{}.attn.qkv.%",
+     part(0)},
+    {"vision_tower.encoder.layers.attention.key.%", "vision_model.encoder.layers.{}.attn.qkv.%",
+     part(1)},
+    {"vision_tower.encoder.layers.attention.value.%", "vision_model.encoder.layers.{}.attn.qkv.%",
+     part(2)},
+    {"vision_tower.encoder.layers.attention.output.%",
+     "vision_model.encoder.layers.{}.attn.proj.%"},
+    {"vision_tower.encoder.layers.attention.query_norm.%",
+     "vision_model.encoder.layers.{}.attn.q_norm.%"},
+    {"vision_tower.encoder.layers.attention.key_norm.%",
+     "vision_model.encoder.layers.{}.attn.k_norm.%"},
+    {"vision_tower.encoder.layers.mlp.up.%", "vision_model.encoder.layers.{}.mlp.fc1.%"},
+    {"vision_tower.encoder.layers.mlp.down.%", "vision_model.encoder.layers.{}.mlp.fc2.%"},
+    {"vision_tower.encoder.layers.attention_norm.%", "vision_model.encoder.layers.{}.norm1.%"},
+    {"vision_tower.encoder.layers.mlp_norm.%", "vision_model.encoder.layers.{}.norm2.%"},
+    {"vision_tower.encoder.layers.attention_scale.weight", "vision_model.encoder.layers.{}.ls1"},
+    {"vision_tower.encoder.layers.mlp_scale.weight", "vision_model.encoder.layers.{}.ls2"},
+    {"projector.norm.%", "mlp1.0.%"},
+    {"projector.up.%", "mlp1.1.%"},
+    {"projector.down.%", "mlp1.3.%"},
+};
+
 constexpr NameRule kMistral3[] = {
     {"projector.norm.%", "multi_modal_projector.norm.%"},
     {"projector.merger.%", "multi_modal_projector.patch_merger.merging_layer.%"},
@@ -370,6 +413,8 @@ NameTable wrapped_lighton_ocr_names() {
 
 NameTable wrapped_internvl_names() { return {{kInternvl, kTwoLayers}, {"model."}, {}}; }
 
+NameTable wrapped_internvl_chat_names() { return {{kInternvlChat}, {}, {}}; }
+
 NameTable wrapped_qwen_names() { return {{kQwen}, {"model."}, {}}; }
 
 NameTable wrapped_qwen2_audio_names() { return {{kWhisperTower, kQwen2Audio}, {"model."}, {}}; }
@@ -391,6 +436,8 @@ std::span<const NameRule> clip_tower_rules() { return kClip; }
 std::span<const NameRule> unwrapped_clip_tower_rules() { return kClipInTower; }
 std::span<const NameRule> gemma3_projector_rules() { return kGemma3; }
 std::span<const NameRule> idefics3_projector_rules() { return kIdefics3; }
+std::span<const NameRule> lfm2_vl_projector_rules() { return kLfm2Vl; }
+std::span<const NameRule> cohere_projector_rules() { return kCohere; }
 std::span<const NameRule> mistral3_projector_rules() { return kMistral3; }
 std::span<const NameRule> paligemma_projector_rules() { return kPaligemma; }
 

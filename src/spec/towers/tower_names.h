@@ -18,6 +18,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_pixtral_names(std::span<const NameRule> projector);
 [[nodiscard]] NameTable wrapped_lighton_ocr_names();
 [[nodiscard]] NameTable wrapped_internvl_names();
+[[nodiscard]] NameTable wrapped_internvl_chat_names();
 [[nodiscard]] NameTable wrapped_qwen_names();
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
@@ -35,6 +36,9 @@ namespace headroom::detail {
 [[nodiscard]] std::span<const NameRule> unwrapped_clip_tower_rules();
 [[nodiscard]] std::span<const NameRule> gemma3_projector_rules();
 [[nodiscard]] std::span<const NameRule> idefics3_projector_rules();
+[[nodiscard]] std::span<const NameRule> lfm2_vl_projector_rules();
+/// Command A Vision and Aya Vision.
+[[nodiscard]] std::span<const NameRule> cohere_projector_rules();
 [[nodiscard]] std::span<const NameRule> mistral3_projector_rules();
 [[nodiscard]] std::span<const NameRule> paligemma_projector_rules();
 

@@ -23,6 +23,14 @@ void read_idefics3_tower(ConfigReader& config, ModelSpec& spec);
 /// InternVL (the layout of transformers): layer scale, pixel shuffle, an MLP.
 void read_internvl_tower(ConfigReader& config, ModelSpec& spec);
 
+/// LFM2-VL: SigLIP 2 on images of any shape, pixel shuffle, an MLP.
+void read_lfm2_vl_tower(ConfigReader& config, ModelSpec& spec);
+/// Command A Vision and Aya Vision: SigLIP, pixel shuffle, a gated network.
+void read_cohere2_vision_tower(ConfigReader& config, ModelSpec& spec);
+void read_aya_vision_tower(ConfigReader& config, ModelSpec& spec);
+/// InternVL as OpenGVLab publishes it (modeling_internvl_chat.py).
+void read_internvl_chat_tower(ConfigReader& config, ModelSpec& spec);
+
 /// Gemma 4: 2-D positions, a norm of each head, pooled patches, a linear projector.
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec);
 /// Gemma 4's audio tower, a Conformer (arXiv 2005.08100), if the config has one: it is counted.

@@ -31,6 +31,8 @@ bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
       return whole.value_or(of_text);
     case HeadTying::either:
       return of_text || whole.value_or(false);
+    case HeadTying::text:
+      return of_text;
   }
   throw Error(ErrorCode::internal, "a rule of tying that is not handled");
 }
@@ -76,16 +78,16 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
   std::optional<bool> whole;
   if (config.has("tie_word_embeddings")) whole = config.flag_or({"tie_word_embeddings"}, false);
-  const bool beside = !config.has("text_config") && config.has("num_hidden_layers");
+  const std::string text_key(wrapper.text_key);
+  const bool beside = !config.has(text_key) && config.has("num_hidden_layers");
   if (!beside) {
-    const ConfigReader own = config.object_or_empty("text_config");
+    const ConfigReader own = config.object_or_empty(text_key);
     config.ignore_keys_of(own);
     std::vector<std::string> filled;
     ConfigReader text = own.with_defaults(wrapper.text_defaults, filled);
     if (!filled.empty()) {
-      spec.assumptions.push_back(
-          fmt::format("text_config omits {}: counted with the defaults of {}",
-                      fmt::join(filled, ", "), spec.architecture));
+      spec.assumptions.push_back(fmt::format("{} omits {}: counted with the defaults of {}",
+                                             text_key, fmt::join(filled, ", "), spec.architecture));
     }
     const Family& family = text_family(text, text_type);
     text.use_class_sizes(text.text_or({"model_type"}, std::string(text_type)));
@@ -127,8 +129,9 @@ void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec
 }
 
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
-  for (const std::string_view key : {"image_token_index", "image_token_id", "video_token_index",
-                                     "video_token_id", "media_placeholder_token_id"}) {
+  for (const std::string_view key :
+       {"image_token_index", "image_token_id", "video_token_index", "video_token_id",
+        "media_placeholder_token_id", "img_context_token_id"}) {
     if (config.has(key)) spec.tower_tokens.push_back(config.count_or({key}, 0));
   }
   for (const std::string_view key : {"audio_token_index", "audio_token_id"}) {

@@ -15,8 +15,9 @@ using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 /// transformers 5 does. `whole`: as the whole model says, separate if it says nothing.
 /// `whole_else_text`: as the whole model says, else as the text model. `either`: if either says so.
 /// `whole_else_tied`: as the whole model says, else tied; files of transformers 4 leave it to the
-/// text model, and so does a file of no version whose text_config says something.
-enum class HeadTying { whole, whole_else_text, either, whole_else_tied };
+/// text model, and so does a file of no version whose text_config says something. `text`: as the
+/// text model says.
+enum class HeadTying { whole, whole_else_text, either, whole_else_tied, text };
 
 /// Towers of a config that describes none: those of the class's defaults, or none.
 enum class AbsentTower { default_sizes, none };
@@ -34,6 +35,7 @@ struct Wrapper {
   /// Stored names of tower and projector; those of the text model are its family's.
   OrNone<NameTable> names = None("headroom counts this model, but its towers do not run");
   AbsentTower absent_tower = AbsentTower::default_sizes;
+  std::string_view text_key = "text_config";  ///< of the text model's config
 };
 
 /// The record of a multimodal family. Its text model is counted by the family that

@@ -64,7 +64,8 @@ def make_inputs(model, seed, vocab):
     """Token ids; padding and its mask unless the model generates; the decoder's ids."""
     ids = tokens(seed, 2, SEQ, vocab=vocab)
     inputs = {"input_ids": ids}
-    padding, end = model.config.pad_token_id, model.config.eos_token_id
+    padding = getattr(model.config, "pad_token_id", None)  # CodeGen has none
+    end = model.config.eos_token_id
     if generates(model) or padding is None:
         return inputs
     inputs["attention_mask"] = torch.ones_like(ids)

@@ -1,0 +1,198 @@
+// Step 3.5: windowed layers with more heads and a RoPE of their own, a gate on each head, sigmoid
+// routing beside a shared expert (StepFun, Step-3.5-Flash; transformers, models/step3p7).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "../decoder.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+/// The first `num_layers` entries of a list, behind which may be those of layers for multi-token
+/// prediction; empty if it is absent.
+template <class Value>
+std::vector<Value> values_of_layers(const ConfigReader& config, std::string_view key,
+                                    std::vector<Value> values, std::int64_t num_layers) {
+  if (values.empty()) return values;
+  if (std::ssize(values) < num_layers) {
+    config.fail(key, fmt::format("has {} entries for {} layers", values.size(), num_layers),
+                "write one for each of num_hidden_layers");
+  }
+  values.resize(static_cast<std::size_t>(num_layers));
+  return values;
+}
+
+std::vector<bool> read_full_step_layers(ConfigReader& config, std::int64_t num_layers) {
+  const auto types =
+      values_of_layers(config, "layer_types", config.texts("layer_types"), num_layers);
+  std::vector<bool> full(static_cast<std::size_t>(num_layers), true);
+  for (std::size_t layer = 0; layer < types.size(); ++layer) {
+    full[layer] = types[layer] == "full_attention";
+    if (full[layer] || types[layer] == "sliding_attention") continue;
+    config.fail("layer_types", fmt::format("\"{}\" is not supported", types[layer]),
+                "use full_attention or sliding_attention");
+  }
+  return full;
+}
+
+std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num_layers) {
+  constexpr std::int64_t kFirstSparse = 3;
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) sparse.push_back(layer >= kFirstSparse);
+  const auto types =
+      values_of_layers(config, "mlp_layer_types", config.texts("mlp_layer_types"), num_layers);
+  if (!types.empty()) {
+    for (std::size_t layer = 0; layer < types.size(); ++layer) {
+      sparse[layer] = types[layer] == "sparse";
+    }
+    config.ignore({"moe_layers_enum"});
+    return sparse;
+  }
+  // "3,4,5", as published.
+  const std::string listed = config.text_or({"moe_layers_enum"}, "");
+  if (listed.empty()) return sparse;
+  sparse.assign(sparse.size(), false);
+  for (std::size_t begin = 0; begin < listed.size();) {
+    const std::size_t end = std::min(listed.find(',', begin), listed.size());
+    const std::string word = listed.substr(begin, end - begin);
+    const bool is_number = !word.empty() && word.size() < 6 &&
+                           std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+    if (!is_number) config.fail("moe_layers_enum", "is no list of layers", "write \"3,4,5\"");
+    const auto layer = static_cast<std::size_t>(std::stoul(word));
+    if (layer < sparse.size()) sparse[layer] = true;
+    begin = end + 1;
+  }
+  return sparse;
+}
+
+/// The values of a list for the layers of a kind, which must agree; `absent` without the list.
+double value_of_kind(const ConfigReader& config, std::string_view key,
+                     const std::vector<double>& values, const std::vector<bool>& is_kind,
+                     double absent) {
+  std::optional<double> found;
+  for (std::size_t layer = 0; layer < values.size(); ++layer) {
+    if (!is_kind[layer]) continue;
+    if (found && *found != values[layer]) {
+      config.fail(key, "differs between layers of a kind", "write one value for each kind");
+    }
+    found = values[layer];
+  }
+  return found.value_or(absent);
+}
+
+/// RoPE of the full layers is the model's; that of the windowed ones has no scaling.
+void read_step_ropes(ConfigReader& config, ModelSpec& spec, const std::vector<bool>& full,
+                     RopeSpec& windowed) {
+  const std::int64_t num_layers = spec.decoder->num_layers;
+  const std::int64_t head_dim = spec.decoder->self_attention.head_dim;
+  std::vector<double> thetas;
+  if (config.is_list("rope_theta")) thetas = config.numbers("rope_theta");
+  thetas = values_of_layers(config, "rope_theta", std::move(thetas), num_layers);
+  const auto partial = values_of_layers(config, "partial_rotary_factors",
+                                        config.numbers("partial_rotary_factors"), num_layers);
+  std::vector<bool> sliding = full;
+  sliding.flip();
+  const auto set = [&](RopeSpec& rope, const std::vector<bool>& kind) {
+    rope.theta = value_of_kind(config, "rope_theta", thetas, kind, rope.theta);
+    const double share = value_of_kind(config, "partial_rotary_factors", partial, kind, 1);
+    rope.rotary_dim =
+        share == 1 ? 0 : static_cast<std::int64_t>(share * static_cast<double>(head_dim));
+  };
+  windowed.theta = spec.position.rope.theta;
+  set(spec.position.rope, full);
+  set(windowed, sliding);
+  spec.position.rope =
+      read_rope_of(config, "full_attention", spec.position, head_dim, spec.position.rope);
+  windowed = read_rope_of(config, "sliding_attention", spec.position, head_dim, windowed);
+}
+
+std::int64_t read_windowed_step_heads(ConfigReader& config, std::int64_t heads) {
+  std::int64_t windowed = config.size_or({"num_sliding_attention_heads"}, heads);
+  auto other = config.object("attention_other_setting");
+  if (!other) return windowed;
+  windowed = other->size_or({"num_attention_heads"}, windowed);
+  other->expect_text("attention_type", "sliding_attention");
+  other->ignore({"num_attention_groups", "head_dim", "true_head_dim"});
+  other->finish();
+  return windowed;
+}
+
+ExpertsSpec read_step_experts(ConfigReader& config) {
+  ExpertsSpec experts;
+  experts.num_experts =
+      config.size_or_of_class({"moe_num_experts", "n_routed_experts", "num_local_experts"}, 288);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_top_k", "num_experts_per_tok"}, 8);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 1280);
+  experts.shared_intermediate_size =
+      config.size_or_of_class({"share_expert_dim", "share_expert_dims"}, 1280);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.normalise = true;
+  experts.scaling_factor = config.number_or({"moe_router_scaling_factor"}, 1);
+  config.expect_text("moe_router_activation", "sigmoid");
+  config.expect_flag("use_moe_router_bias", true);
+  config.expect_flag("norm_expert_weight", true);
+  config.expect_flag("use_moe", true);
+  config.ignore({"need_fp32_gate", "moe_every_n_layer", "moe_layer_offset"});
+  return experts;
+}
+
+/// Limits of the networks' gates, which no kernel applies; 0 and null are none.
+void read_gate_limits(ConfigReader& config, ModelSpec& spec) {
+  for (const std::string_view key : {"swiglu_limits", "swiglu_limits_shared"}) {
+    if (config.has(key)) spec.not_run = "the limits of its networks' gates have no kernel yet";
+    config.ignore({key});
+  }
+}
+
+void read_step(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = config.size_or({"num_attention_groups"}, 8);
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = config.size_or({"max_seq_len"}, 128000);
+  defaults.norm_eps = 1e-5;
+  defaults.norm.weight = NormWeight::one_plus;
+  defaults.rope.by_layer_type = true;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  stack.self_attention.output_gate = ContextGate::sigmoid_of_head;
+  const std::int64_t heads =
+      read_windowed_step_heads(config, stack.self_attention.num_attention_heads);
+  const WindowSpec window = read_window(config, 0);
+  const std::vector<bool> full = read_full_step_layers(config, stack.num_layers);
+  RopeSpec rope;
+  read_step_ropes(config, spec, full, rope);
+  vary_layers(stack, full, [&](LayerVariant& variant) {
+    variant.self_attention.window = window;
+    variant.self_attention.num_attention_heads = heads;
+    variant.self_attention.rope = rope;
+  });
+  set_experts(stack, read_sparse_step_layers(config, stack.num_layers), read_step_experts(config));
+  read_gate_limits(config, spec);
+  config.expect_number("query_pre_attn_scalar", static_cast<double>(stack.self_attention.head_dim));
+  config.expect_flag("use_head_wise_attn_gate", true);
+  config.expect_flag("use_qk_norm", true);
+  config.expect_flag("zero_centered", true);
+  config.expect_flag("sink", false);
+  config.expect_text("att_impl_type", "GQA");
+  config.expect_flag("mlp_bias", false);
+  config.ignore({"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types",
+                 "mtp_mlp_layer_types", "per_layer_config", "use_rope_layers", "yarn_only_types",
+                 "output_router_logits"});
+}
+
+}  // namespace
+
+std::vector<Family> step3_families() {
+  return {{.model_types = {"step3p5"},
+           .classes = llama_classes("Step3p5"),
+           .reader = read_step,
+           .names = None("its published names are not supported yet"),
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail
