@@ -487,6 +487,7 @@ struct PlanReport {
   std::vector<std::string> notes;
 };
 
+/// Searches a space, as search_plans does.
 using PlanSearcher = std::function<PlanSearch(const Planner& planner, const SearchSpace& space)>;
 
 /// Throws Error{invalid_input} if no plan is legal. `search` has the result of search_plans.

@@ -116,6 +116,7 @@ void refuse_copies() {
 }
 
 void run_calibrate(CalibrateCommand& command, int& status) {
+  sleep_on_busy_machine(0);
   if (!command.runs.empty()) return fit_machine(command);
   if (!command.machine.empty()) {
     throw_invalid_input("--machine applies only to --from: calibrate measures this machine",
@@ -171,10 +172,7 @@ void add_calibrate(Command root, int& status) {
       "  mpirun -n 2 headroom calibrate --collectives\n"
       "\n"
       "Exit status: 1 if an existing, better profile is kept.");
-  command.on_run([options, &status] {
-    sleep_on_busy_machine(0);
-    run_calibrate(*options, status);
-  });
+  command.on_run([options, &status] { run_calibrate(*options, status); });
 }
 
 }  // namespace headroom::cli

@@ -115,7 +115,8 @@ void add_study_options(Command app, ComplexityCommand& command) {
       .group("Workload");
   add_count(
       app, "--enc-seq", {1, kLongestStudied}, [&](std::int64_t n) { command.enc_seq_len = n; },
-      "generation: tokens of an encoder-decoder's encoder input (128)")
+      "generation: tokens of an encoder-decoder's encoder input (128; speech: the whole trained "
+      "window)")
       .group("Workload");
   add_choice(app, "--attention", command.attention, attention_choices(),
              "Attention implementation (eager; fused for windows)")

@@ -101,9 +101,17 @@ void require_generation_fits(const MeasureCommand& command, const ModelSpec& spe
   prefill.past_len = 0;
   prefill.batch_size = 1;
   prefill.seq_len = prompt.prompt.seq_len;
+  std::int64_t new_tokens = prompt.max_new_tokens;
+  // LongRoPE computes the keys of a prompt that grows beyond its original context anew.
+  const std::int64_t longest = prefill.seq_len + new_tokens;
+  const auto first_long = measured::first_long_sequence(spec);
+  if (first_long && prefill.seq_len < *first_long && *first_long < longest) {
+    prefill.seq_len = *first_long;
+    new_tokens = longest - *first_long;
+  }
   require_run_fits(spec,
-                   {prefill, prompt.max_new_tokens, command.options.storage,
-                    measured::KeptOutputs::none, command.options.backend},
+                   {prefill, new_tokens, command.options.storage, measured::KeptOutputs::none,
+                    command.options.backend},
                    measured::memory_limit());
 }
 

@@ -82,10 +82,10 @@ void add_grid(Command app, SweepGrid& grid) {
   add_image_sizes_axis(app, grid.image_size);
   add_length_axis(app, "--audio", grid.audio, kAudioHelp);
   add_length_axis(app, "--audio-seconds", grid.audio_seconds, kAudioSecondsHelp);
-  add_length_axis(
-      app, "--enc-seq", grid.enc_seq_len,
-      "Tokens of an encoder-decoder's encoder input (128), or text tokens of a diffusion "
-      "transformer (its pipeline's maximum)");
+  add_length_axis(app, "--enc-seq", grid.enc_seq_len,
+                  "Tokens of an encoder-decoder's encoder input, or text tokens of a diffusion "
+                  "transformer (128; speech: the whole trained window; diffusion: its pipeline's "
+                  "maximum)");
   add_axis(app, "--weights", grid.weights, weight_type_choices(),
            "Types to convert weights to (as stored)");
   add_dtype_axis(app, grid.dtype);

@@ -252,8 +252,9 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
           "New tokens per sequence, including those of images and sound (128 and these; 1 in "
           "decode); for a diffusion transformer, latent tokens instead of --image-size"),
       lengths.add("--enc-seq", request.enc_seq_len,
-                  "Tokens of an encoder-decoder's encoder input (128), or text tokens of a "
-                  "diffusion transformer (its pipeline's maximum)"),
+                  "Tokens of an encoder-decoder's encoder input, or text tokens of a diffusion "
+                  "transformer (128; speech: the whole trained window; diffusion: its pipeline's "
+                  "maximum)"),
       lengths.add("--images", request.images, kImagesHelp),
       add_image_size(command, request.image_size,
                      "Pixels of each image, before the family's preprocessing (the tower's size), "

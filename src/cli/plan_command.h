@@ -9,6 +9,7 @@
 
 namespace headroom::cli {
 
+/// Options of `headroom plan`.
 struct PlanCommand {
   PlanOptions options;
   bool train = false;
@@ -24,8 +25,10 @@ struct PlanCommand {
 /// Writes the report and its notes. Sets `status` to 1 if no plan fits.
 void write_report(const PlanCommand& command, PlanReport report, ReportOutput& output, int& status);
 
+/// Searches in this process and writes the report. Throws Error.
 void plan_on_one_process(PlanCommand& command, int& status);
-/// Every process that was started with this one must call it. Throws Error.
+/// As plan_on_one_process, with the search divided over the processes that were started with this
+/// one, each of which must call it.
 void plan_on_ranks(PlanCommand& command, int& status);
 
 }  // namespace headroom::cli

@@ -22,6 +22,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr CountRange kRanks{1, 4096};
+constexpr CountRange kSequences{1, std::int64_t{1} << 30};
 
 /// FNV-1a, 64 bits (Fowler, Noll and Vo; RFC 9923).
 class Hash {
@@ -103,7 +104,7 @@ void add_rank_options(Command command, ParallelPlan& plan, measured::MeasureOpti
              "over the tensor-parallel ranks (tp)")
       .group("Processes");
   add_count(
-      command, "--micro-batch", [&run](std::int64_t count) { run.micro_batch = count; },
+      command, "--micro-batch", kSequences, [&run](std::int64_t count) { run.micro_batch = count; },
       "Sequences that go through the pipeline of --pp together (all)")
       .group("Processes");
   const auto set_sequence = [&plan](const std::string& word) {

@@ -157,6 +157,11 @@ void require_micro_batches_run(std::int64_t micro_batch, const ParallelPlan& pla
                 "micro-batches flow through a pipeline, and the plan has one stage", {},
                 "run several stages, or leave out the micro-batch");
   }
+  if (micro_batch < 1) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("a micro-batch of {} has no sequences", micro_batch), {},
+                "choose at least 1");
+  }
   const std::int64_t sequences = workload.batch_size / plan.data;
   if (sequences % micro_batch != 0) {
     throw Error(ErrorCode::invalid_input,

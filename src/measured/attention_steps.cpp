@@ -379,8 +379,8 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const FeatureMap& op) {
-  const FeatureRows features{output(), integer(op.heads.rows), integer(op.heads.heads),
-                             integer(op.heads.head_dim), integer(op.heads.row_width)};
+  const MappedRows features{output(), integer(op.heads.rows), integer(op.heads.heads),
+                            integer(op.heads.head_dim), integer(op.heads.row_width)};
   const std::int64_t elements = features.rows * features.heads * features.head_dim;
   return [=, kind = op.kind, copy_input = input_copy()](std::int64_t /*layer*/) {
     copy_input();

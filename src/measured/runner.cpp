@@ -133,13 +133,26 @@ class Runner::Observer {
   std::vector<std::vector<std::int64_t>> ids_;  ///< by sequence of all micro-batches
 };
 
+namespace {
+
+/// The inputs of each micro-batch.
+std::vector<ModelInputs> split(ModelInputs whole, std::int64_t count) {
+  std::vector<ModelInputs> parts(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count && count > 1; ++i) {
+    parts[static_cast<std::size_t>(i)] = inputs_of_replica(whole, {count, i});
+  }
+  if (count == 1) parts.front() = std::move(whole);
+  return parts;
+}
+
+}  // namespace
+
 Runner::Runner(const Session& session, const MeasureOptions& options, const Workload& workload,
                ModelInputs inputs)
     : rank_(session.rank()), options_(options), vocab_size_(session.spec().embedding.vocab_size) {
-  const std::int64_t count = micro_batches_of(workload, options);
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (ModelInputs& own : split(std::move(inputs), micro_batches_of(workload, options))) {
     MicroBatch& part = parts_.emplace_back();
-    part.inputs = count == 1 ? std::move(inputs) : inputs_of_replica(inputs, {count, i});
+    part.inputs = std::move(own);
     prepare(session, part, workload.past_len);
   }
   reset_caches();

@@ -106,18 +106,14 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
   return std::move(collector).finish(*prefill);
 }
 
-namespace {
+namespace {}  // namespace
 
-/// The length of a sequence that is the first to take LongRoPE's long factors; empty: there are
-/// none.
 std::optional<std::int64_t> first_long_sequence(const ModelSpec& spec) {
   const RopeSpec& rope = spec.position.rope;
   const bool switches = spec.position.is_rotary() && rope.scaling == RopeScalingKind::longrope;
   if (!switches) return std::nullopt;
   return rope.original_max_position_embeddings + 1;
 }
-
-}  // namespace
 
 Generation Session::generate(const GeneratePrompt& prompt) {
   if (!spec_.main_stack().causal() || !spec_.head.language_model) {
@@ -143,13 +139,15 @@ Generation Session::generate(const GeneratePrompt& prompt) {
     share_tokens({&id, 1}, options_.rank);
     result.ids.push_back(id);
   };
-  const auto prefill = program(Phase::prefill, inputs, lengths, cache);
+  auto prefill = program(Phase::prefill, inputs, lengths, cache);
   prefill->run();
   choose(prefill->output("logits"), prefill->logit_tokens() - 1);
+  prefill.reset();
 
   ModelInputs step_inputs{{1, 1, {0}, {}, {}}, prompt.encoder};
   step_inputs.main.position_shifts = shifts_after(spec_, inputs);
   std::int64_t past = lengths.seq_len;
+  Lengths whole = lengths;
   lengths.seq_len = 1;
   lengths.images = {};
   lengths.audio = {};
@@ -161,7 +159,6 @@ Generation Session::generate(const GeneratePrompt& prompt) {
       // prepare_inputs_for_generation in transformers).
       inputs.main.ids = result.ids;
       inputs.main.seq_len = ++past;
-      Lengths whole = lengths;
       whole.seq_len = past;
       const auto anew = program(Phase::prefill, inputs, whole, cache);
       anew->run();

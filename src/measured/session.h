@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ struct SessionOptions {
   std::optional<RowRange> head_rows{};  ///< of the head's layers; unset: as `rows`
   const RankContext* rank = nullptr;    ///< place in a sharded run; null: the whole model
 };
+
+/// The length of a sequence that is the first to take LongRoPE's long factors; empty: there are
+/// none.
+[[nodiscard]] std::optional<std::int64_t> first_long_sequence(const ModelSpec& spec);
 
 class Session {
  public:

@@ -114,6 +114,19 @@ async function show(): Promise<void> {
   }
 }
 
+/// Shows the report that was made with the page (first_report.mjs): it is there before the engine is.
+async function showFirst(): Promise<void> {
+  asked += 1;
+  const own = asked;
+  const first = await fetch("first.html");
+  const text = await first.text();
+  if (own !== asked) return;
+  if (!first.ok) return show();
+  line.textContent = commandLine(requestOf(command(), values()));
+  result.hidden = false;
+  result.srcdoc = text;
+}
+
 // --- A link carries the state.
 
 function remember(): void {
@@ -195,6 +208,6 @@ addEventListener("hashchange", () => {
 acceptFiles("model");
 acceptFiles("other");
 recall();
-void show();
+void (location.hash === "" ? showFirst() : show());
 void fill("presets", "presets", "presets");
 void fill("machines", "machines", "machines");

@@ -8,12 +8,13 @@
 #include "html.h"
 #include "picture_frame.h"
 #include "pictures.h"
+#include "units.h"
 
 namespace headroom::detail {
 namespace {
 
 constexpr double kNameWidth = 230;
-/// Of each row's deviation in words, on the right.
+/// Width of each row's deviation in words, on the right.
 constexpr double kTextWidth = 84;
 constexpr double kDeviationRow = 26;
 constexpr double kDeviationTop = 12;
@@ -30,7 +31,8 @@ class DeviationAxis {
   explicit DeviationAxis(const std::vector<ComparisonRow>& rows) {
     for (const ComparisonRow& row : rows) {
       const double deviation = std::min(std::abs(row.difference.value_or(0)), kMostDeviation);
-      largest_ = std::max({largest_, 3 * row.tolerance.value_or(0), 1.1 * deviation});
+      const double band = std::min(row.tolerance.value_or(0), kMostDeviation);
+      largest_ = std::max({largest_, 3 * band, 1.1 * deviation});
     }
   }
   [[nodiscard]] bool shows(double deviation) const { return std::abs(deviation) <= largest_; }
@@ -66,22 +68,13 @@ std::string_view point_colour(RowResult result) noexcept {
   return "#8a929e";
 }
 
-/// "+2.2 %", with the minus sign of tables.
-std::string percent_text(double deviation) {
-  return fmt::format("{}{:.1f} %", deviation < 0 ? "−" : "+", 100 * std::abs(deviation));
-}
-
-std::string deviation_text(double deviation) {
-  if (deviation == 0) return "0";
-  return std::abs(deviation) < 0.0005 ? "<0.1 %" : percent_text(deviation);
-}
-
 /// A point, or an arrow at the end of the axis that it lies beyond.
 std::string mark_of(const ComparisonRow& row, const DeviationAxis& axis, double y) {
   const double deviation = *row.difference;
   const double x = axis.pixel(deviation);
-  const std::string title = fmt::format("<title>{}: {}, {}</title>", html_escaped(row.title),
-                                        deviation_text(deviation), name_of(row.result));
+  const std::string title =
+      fmt::format("<title>{}: {}, {}</title>", html_escaped(row.title),
+                  html_escaped(deviation_text(deviation)), name_of(row.result));
   const std::string_view colour = point_colour(row.result);
   if (axis.shows(deviation)) {
     return fmt::format(
@@ -99,7 +92,8 @@ std::string deviation_row(const ComparisonRow& row, const DeviationAxis& axis, d
       "<text x=\"4\" y=\"{0:.1f}\" fill=\"currentColor\">{1}</text>"
       "<text x=\"{2}\" y=\"{0:.1f}\" fill=\"currentColor\" "
       "text-anchor=\"end\">{3}</text>",
-      y + 4, html_escaped(row.title), kPictureWidth - 4, deviation_text(*row.difference));
+      y + 4, html_escaped(row.title), kPictureWidth - 4,
+      html_escaped(deviation_text(*row.difference)));
   if (row.tolerance) {
     const double left = axis.pixel(-*row.tolerance);
     text += fmt::format(

@@ -1,12 +1,12 @@
 // Comparison -> Document and JSON (reports/compare.schema.json).
 #include <fmt/format.h>
 
-#include <cmath>
 #include <map>
 #include <string>
 
 #include "describe.h"
 #include "schema_version.h"
+#include "units.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -22,11 +22,7 @@ std::string amount_text(const std::optional<Amount>& amount, QuantityKind kind) 
 }
 
 std::string difference_text(const ComparisonRow& row) {
-  if (!row.difference) return "–";
-  if (*row.difference == 0) return "0";
-  if (std::abs(*row.difference) < 0.0005) return "<0.1 %";
-  const char* const sign = *row.difference < 0 ? "−" : "+";
-  return fmt::format("{}{:.1f} %", sign, 100 * std::abs(*row.difference));
+  return row.difference ? deviation_text(*row.difference) : "–";
 }
 
 std::string tolerance_text(const ComparisonRow& row) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 
 #include "byte_text.h"
@@ -45,6 +46,12 @@ std::string grouped(double value, int decimals) {
     digits.insert(at, ",");
   }
   return digits;
+}
+
+std::string deviation_text(double deviation) {
+  if (deviation == 0) return "0";
+  if (std::abs(deviation) < 0.0005) return "<0.1 %";
+  return fmt::format("{}{:.1f} %", deviation < 0 ? "−" : "+", 100 * std::abs(deviation));
 }
 
 std::string duration(double seconds) {

@@ -25,6 +25,9 @@ enum class OperationUnit { flop, multiply_add };
 /// "37,801.0": the digits of a value that is not negative, with separators of thousands.
 [[nodiscard]] std::string grouped(double value, int decimals);
 
+/// A fraction of deviation: "+2.2 %", "−36.4 %", "0", "<0.1 %".
+[[nodiscard]] std::string deviation_text(double deviation);
+
 /// "1.234 s", "81.250 ms", "3.1 µs".
 [[nodiscard]] std::string duration(double seconds);
 

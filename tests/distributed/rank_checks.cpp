@@ -55,18 +55,25 @@ void require_equal(const char* what, Integer counted, Integer planned, Problems&
   problems.push_back(fmt::format("{}: {} counted, {} planned", what, counted, planned));
 }
 
+void add_rows(const std::vector<WireTraffic>& more, std::int64_t times,
+              std::vector<WireTraffic>& rows) {
+  for (const WireTraffic& one : more) {
+    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
+      return other.group == one.group && other.kind == one.kind;
+    });
+    if (row == rows.end()) row = rows.insert(row, {one.group, one.kind, 0, 0});
+    row->calls += times * one.calls;
+    row->bytes += times * one.bytes;
+  }
+}
+
 std::vector<WireTraffic> planned_traffic(const Graph& graph, const Bindings& values) {
   std::vector<WireTraffic> rows;
   for (const CollectiveCall& call : collectives_of(graph)) {
     if (call.backward) continue;
     const auto calls = static_cast<std::int64_t>(call.repeat.evaluate(values));
     const auto bytes = static_cast<std::int64_t>(call.bytes.evaluate(values));
-    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
-      return other.group == call.group && other.kind == call.kind;
-    });
-    if (row == rows.end()) row = rows.insert(row, {call.group, call.kind, 0, 0});
-    row->calls += calls;
-    row->bytes += calls * bytes;
+    add_rows({{call.group, call.kind, calls, calls * bytes}}, 1, rows);
   }
   return rows;
 }
@@ -120,18 +127,6 @@ PlannedPass planned_pass(const ModelSpec& spec, const RankContext& rank, const W
     }
   }
   return pass;
-}
-
-void add_rows(const std::vector<WireTraffic>& more, std::int64_t times,
-              std::vector<WireTraffic>& rows) {
-  for (const WireTraffic& one : more) {
-    auto row = std::ranges::find_if(rows, [&](const WireTraffic& other) {
-      return other.group == one.group && other.kind == one.kind;
-    });
-    if (row == rows.end()) row = rows.insert(row, {one.group, one.kind, 0, 0});
-    row->calls += times * one.calls;
-    row->bytes += times * one.bytes;
-  }
 }
 
 Workload sharded_workload(const ModelSpec& spec, std::int64_t batch) {

@@ -18,6 +18,7 @@ using Problems = std::vector<std::string>;
 void compare(const measured::NamedTensor& got, const measured::NamedTensor& expected,
              Problems& problems);
 
+/// Adds a problem unless a count equals the plan's.
 void require_equal(const char* what, Integer counted, Integer planned, Problems& problems);
 
 /// Calls and bytes of a pass of `graph`, the rank's, from its collective operators.
@@ -27,6 +28,7 @@ void require_equal(const char* what, Integer counted, Integer planned, Problems&
 void add_rows(const std::vector<WireTraffic>& more, std::int64_t times,
               std::vector<WireTraffic>& rows);
 
+/// The sum of the values of all ranks, each of which must call it.
 [[nodiscard]] Integer sum_over(measured::Coordinator& world, Integer value);
 
 /// Compares the traffic after `before` with the plan's. Bytes that depend on the choice of experts
@@ -41,6 +43,7 @@ struct PlannedPass {
   Bindings values;
 };
 
+/// The pass of this rank under `plan`. A decode step is never sequence-parallel.
 [[nodiscard]] PlannedPass planned_pass(const ModelSpec& spec, const measured::RankContext& rank,
                                        const Workload& workload, ParallelPlan plan);
 

@@ -1,6 +1,5 @@
 // Weights of a rank: its parts of the tensors, and nothing else of them.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
@@ -19,7 +18,7 @@ using namespace headroom::measured;
 
 namespace {
 
-/// What a rank reads of a model's files.
+/// Values that a rank reads from a model's files.
 struct Read {
   std::size_t elements = 0;
   std::size_t largest = 0;  ///< elements of the largest tensor, or part of one, at once

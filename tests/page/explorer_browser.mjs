@@ -77,6 +77,21 @@ async function review(browser, [state, expected]) {
   }
 }
 
+/// The report that the page opens with is the engine's own answer to the question in its fields.
+async function openFirst(browser) {
+  const page = await opened(browser, "");
+  const first = await reportText(page);
+  const since = await page.evaluate(() => performance.now());
+  const line = await page.locator("#line").textContent();
+  await page.evaluate(() => document.querySelector("#result").removeAttribute("srcdoc"));
+  await page.getByRole("button", { name: "Show" }).click();
+  const answered = await reportText(page);
+  if (first !== answered) fail(`the page opens with another report: ${first.slice(0, 300)}`);
+  if (line !== await page.locator("#line").textContent()) fail(`the page opens with the line ${line}`);
+  await page.context().close();
+  return since;
+}
+
 /// Keys alone: another report, another model.
 async function useKeyboard(browser) {
   const page = await opened(browser, "command=analyze&model=bert-base");
@@ -119,10 +134,11 @@ async function useFiles(browser) {
 
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 for (const question of kQuestions) await review(browser, question);
+const since = await openFirst(browser);
 await useKeyboard(browser);
 await explainMistakes(browser);
 await useFiles(browser);
 await browser.close();
 rmSync(work, { recursive: true });
-console.log(`${kQuestions.length} reports reviewed`);
+console.log(`${kQuestions.length} reports reviewed; the first was there after ${since.toFixed(0)} ms`);
 process.exit(failures === 0 ? 0 : 1);

@@ -124,6 +124,27 @@ TEST_CASE("noisy runs and assumed rates give no verdict on time") {
   CHECK(row(compare(assumed, run_of(2, 100), asked), Quantity::time_s).result == RowResult::fail);
 }
 
+TEST_CASE("a reason that several rows share is one line below the table") {
+  ComparedRun predicted = run_of(1, 100);
+  ComparedRun measured = run_of(1, 100);
+  predicted.amounts[Quantity::weight_bytes] = Integer{4};
+  predicted.amounts[Quantity::kv_cache_bytes] = Integer{4};
+  const auto text = [&] {
+    const Comparison comparison = compare(predicted, measured, {});
+    return render(std::span(&comparison, 1), {});
+  };
+  const auto has = [](const std::string& of, const char* words) {
+    return of.find(words) != std::string::npos;
+  };
+  const auto skipped = compare(predicted, measured, {});
+  const std::string& reason = row(skipped, Quantity::kv_cache_bytes).reason;
+  REQUIRE_FALSE(reason.empty());
+  CHECK(has(text(), ("2 rows: " + reason).c_str()));
+  CHECK_FALSE(has(text(), ("SKIP: " + reason).c_str()));
+  measured.amounts[Quantity::weight_bytes] = Integer{4};
+  CHECK(has(text(), ("SKIP: " + reason).c_str()));
+}
+
 TEST_CASE("runs of different models or workloads are refused") {
   ComparedRun other = run_of(1, 100);
   other.identity.model = "another";

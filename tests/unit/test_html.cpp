@@ -5,10 +5,12 @@
 #include <regex>
 
 #include "document.h"
+#include "headroom/compare.h"
 #include "headroom/report.h"
 #include "html.h"
 #include "picture.h"
 #include "picture_frame.h"
+#include "pictures.h"
 
 using namespace headroom;
 using namespace headroom::detail;
@@ -126,4 +128,33 @@ TEST_CASE("equal ratios are equally far apart on a logarithmic axis") {
   }
   REQUIRE(places.size() == 3);
   CHECK(places[1] - places[0] == doctest::Approx(places[2] - places[1]).epsilon(0.001));
+}
+
+TEST_CASE("a row far from its prediction is an arrow, and the others keep their scale") {
+  const auto row = [](const char* title, double difference, std::optional<double> tolerance) {
+    ComparisonRow one;
+    one.title = title;
+    one.difference = difference;
+    one.tolerance = tolerance;
+    return one;
+  };
+  Comparison comparison;
+  comparison.rows = {row("near", 0.01, 0.02), row("nearer", -0.01, 0.02)};
+  const auto places = [](const Comparison& of) {
+    const std::string svg = pictures_of(of).front();
+    const std::regex circle(R"re(<circle cx="([0-9.]+)")re");
+    std::vector<std::string> found;
+    for (std::sregex_iterator i(svg.begin(), svg.end(), circle), end; i != end; ++i) {
+      found.push_back((*i)[1]);
+    }
+    return found;
+  };
+  comparison.rows.push_back(row("at half", 0.5, std::nullopt));
+  const auto before = places(comparison);
+  CHECK(before.size() == 3);
+  comparison.rows.push_back(row("far", 60, std::nullopt));
+  CHECK(places(comparison) == before);
+  const std::string svg = pictures_of(comparison).front();
+  CHECK(count(svg, "<title>far: +6000.0 %, skip</title></path>") == 1);
+  CHECK(count(svg, ">+6000.0 %</text>") == 1);
 }

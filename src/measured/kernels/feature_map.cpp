@@ -19,20 +19,20 @@ void map_elements(float* x, std::int64_t count, const Function& function) {
 
 /// Calls body(row) for every row; threads share them.
 template <class Body>
-void for_rows(const FeatureRows& features, const Body& body) {
+void for_rows(const MappedRows& features, const Body& body) {
   const std::int64_t elements = features.rows * features.heads * features.head_dim;
 #pragma omp parallel for if (elements >= kSerialElements) schedule(static)
   for (std::int64_t row = 0; row < features.rows; ++row) body(features.x + row * features.stride);
 }
 
 template <class Function>
-void map_rows(const FeatureRows& features, const Function& function) {
+void map_rows(const MappedRows& features, const Function& function) {
   for_rows(features, [&, width = features.heads * features.head_dim](float* row) {
     map_elements(row, width, function);
   });
 }
 
-void softmax_of_heads(const FeatureRows& features) {
+void softmax_of_heads(const MappedRows& features) {
   const SoftmaxRow dimensions{.keys = features.head_dim, .visible = features.head_dim};
   for_rows(features, [&](float* row) {
     for (std::int64_t head = 0; head < features.heads; ++head) {
@@ -43,7 +43,7 @@ void softmax_of_heads(const FeatureRows& features) {
 
 }  // namespace
 
-void feature_map(FeatureMapKind kind, const FeatureRows& features) {
+void feature_map(FeatureMapKind kind, const MappedRows& features) {
   switch (kind) {
     case FeatureMapKind::elu_plus_one:
       return map_rows(features, [](simd::Floats x) { return simd::elu_plus_one(x); });

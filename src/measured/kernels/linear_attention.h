@@ -8,7 +8,7 @@
 namespace headroom::measured {
 
 /// Rows `[rows, heads·head_dim]` of queries or keys, `stride` floats apart.
-struct FeatureRows {
+struct MappedRows {
   float* x = nullptr;
   std::int64_t rows = 0;
   std::int64_t heads = 0;
@@ -17,7 +17,7 @@ struct FeatureRows {
 };
 
 /// x = φ(x), in place.
-void feature_map(FeatureMapKind kind, const FeatureRows& features);
+void feature_map(FeatureMapKind kind, const MappedRows& features);
 
 /// Floats of state: for each sequence and KV head S [head_dim, value_head_dim] = Σ φ(k)·vᵀ, then Z
 /// [head_dim] = Σ φ(k).

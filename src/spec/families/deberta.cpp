@@ -80,6 +80,7 @@ void read_deberta(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_deberta_v1(ConfigReader& config, ModelSpec& spec) {
+  config.expect_flag("share_att_key", false);
   read_deberta(config, spec);
   AttentionSpec& attention = spec.encoder->self_attention;
   attention.key_bias = false;

@@ -35,7 +35,7 @@ constexpr NameRule kGptj[] = {
     {"head.classifier.%", "qa_outputs.%"},
 };
 
-// The queries, values and keys of each of four processes.
+// Rows are stored for four processes, each with its queries, values and keys.
 constexpr NameRule kCodegen[] = {
     {"decoder.layers.attention.query.%", "h.{}.attn.qkv_proj.%", part(0, Stacking::per_quarter)},
     {"decoder.layers.attention.value.%", "h.{}.attn.qkv_proj.%", part(1, Stacking::per_quarter)},

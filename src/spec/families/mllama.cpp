@@ -1,7 +1,6 @@
 // Llama 3.2 Vision: Llama with layers of cross-attention to an image, which a text without images
 // skips (arXiv 2407.21783, section 7; transformers, models/mllama).
 #include <algorithm>
-#include <array>
 
 #include "../decoder.h"
 #include "../towers/tower_weights.h"

@@ -47,6 +47,9 @@ std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num
   if (!types.empty()) {
     for (std::size_t layer = 0; layer < types.size(); ++layer) {
       sparse[layer] = types[layer] == "sparse";
+      if (sparse[layer] || types[layer] == "dense") continue;
+      config.fail("mlp_layer_types", fmt::format("\"{}\" is not supported", types[layer]),
+                  "use sparse or dense");
     }
     config.ignore({"moe_layers_enum"});
     return sparse;
@@ -98,6 +101,10 @@ void read_step_ropes(ConfigReader& config, ModelSpec& spec, const std::vector<bo
   const auto set = [&](RopeSpec& rope, const std::vector<bool>& kind) {
     rope.theta = value_of_kind(config, "rope_theta", thetas, kind, rope.theta);
     const double share = value_of_kind(config, "partial_rotary_factors", partial, kind, 1);
+    if (share <= 0 || share > 1) {
+      config.fail("partial_rotary_factors", fmt::format("{} is not a fraction of a head", share),
+                  "write numbers above 0 and at most 1");
+    }
     rope.rotary_dim =
         share == 1 ? 0 : static_cast<std::int64_t>(share * static_cast<double>(head_dim));
   };
@@ -140,7 +147,7 @@ ExpertsSpec read_step_experts(ConfigReader& config) {
   return experts;
 }
 
-/// Limits of the networks' gates, which no kernel applies; 0 and null are none.
+/// Limits of the networks' gates, which no kernel applies; null is none.
 void read_gate_limits(ConfigReader& config, ModelSpec& spec) {
   for (const std::string_view key : {"swiglu_limits", "swiglu_limits_shared"}) {
     if (config.has(key)) spec.not_run = "the limits of its networks' gates have no kernel yet";

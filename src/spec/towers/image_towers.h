@@ -12,6 +12,7 @@ struct TiledDefaults {
   FeatureRows rows = FeatureRows::patches;
 };
 
+/// Reads vision_config; what does not run is noted in `spec`.
 using ReadEncoder = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
 
 /// The encoder that vision_config.model_type names; without one, `when_absent`.

@@ -111,7 +111,7 @@ void read_gemma3_tower(ConfigReader& config, ModelSpec& spec) {
   if (token_side * token_side != tokens) {
     config.fail("mm_tokens_per_image", "is not a square", "use a square number of tokens");
   }
-  // So it is with the sizes that the class fills in.
+  // The class's own default sizes do not divide; such a model is counted and does not run.
   if (side % token_side != 0) spec.not_run = "its visual tokens do not divide an image's patches";
   // The class's norm reads eps from vision_config.layer_norm_eps.
   const NormSpec norm{NormKind::rms_norm, false, tower.stack.norm.eps, NormWeight::one_plus};
