@@ -20,6 +20,7 @@
 //   compare           compare.h        prediction x measurement -> rows and a verdict
 //   shard             parallel_plan.h  Graph x ParallelPlan -> Graph of one rank
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
+//   timeline_of       timeline.h       durations of a training step -> every pass, placed
 //   search_plans      plan.h           all legal plans -> the best ones
 //   engine_command    engine_command.h  plan -> the command line of an engine that runs it
 //   make_device_choice_report  device_choice.h  machines -> the fewest devices of each
@@ -64,5 +65,6 @@
 #include "headroom/serve.h"
 #include "headroom/storage.h"
 #include "headroom/system.h"
+#include "headroom/timeline.h"
 #include "headroom/train_time.h"
 #include "headroom/workload.h"

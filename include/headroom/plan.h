@@ -236,6 +236,8 @@ struct PassTime {
   double communication_s = 0;  ///< collectives, and hidden states sent between stages
 };
 
+struct StepTimes;  // timeline.h
+
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
 /// that plans have in common. Not thread-safe: give each thread a fresh_copy().
 class Planner {
@@ -266,6 +268,8 @@ class Planner {
   /// Traffic of a rank of the first stage.
   [[nodiscard]] std::vector<Communication> communication(const PlanChoice& choice,
                                                          const Load& load);
+  /// Durations of a training step, for timeline_of(). The plan must be legal, its schedule 1F1B.
+  [[nodiscard]] StepTimes step_times(const PlanChoice& choice, const Load& load);
   [[nodiscard]] bool fits(const PlanFigures& figures) const;
 
   [[nodiscard]] ShardingLimits limits(std::int64_t seq_len) const;

@@ -255,7 +255,7 @@ using SweepSink = std::function<bool(const SweepRow&)>;
 void sweep(const ModelSpec& spec, const SweepGrid& grid,
            const std::optional<MachineProfile>& machine, const SweepSink& sink);
 
-// Rendering. Reports of other headers: compare.h, plan.h, complexity.h.
+// Rendering. Reports of other headers: compare.h, plan.h, timeline.h, complexity.h.
 
 struct AssociativityReport;
 struct Comparison;
@@ -268,8 +268,10 @@ struct PlanReport;
 struct ServeReport;
 struct SharesReport;
 struct SystemReport;
+struct TimelineReport;
 
-/// `trace` is for predicted and measured runs only: Chrome's Trace Event Format, as Perfetto reads.
+/// `trace` is for predicted and measured runs, and training steps of plans: Chrome's Trace Event
+/// Format, as Perfetto reads.
 enum class Format { table, json, csv, markdown, html, trace };
 enum class Colour { off, on };
 
@@ -306,6 +308,8 @@ struct CalibrationReport {
 [[nodiscard]] std::string render(const SplitReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const DeviceChoiceReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const FitReport& report, const RenderOptions& options);
+/// In Format::trace, the only one of a timeline.
+[[nodiscard]] std::string render_trace(const TimelineReport& report);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const SystemReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ServeReport& report, const RenderOptions& options);

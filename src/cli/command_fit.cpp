@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "device_choice.h"
 #include "headroom/error.h"
+#include "headroom/timeline.h"
 #include "output.h"
 #include "plan_options.h"
 #include "remedy_options.h"
@@ -40,25 +41,51 @@ void run_split(const FitCommand& fit, int& status) {
 /// More devices are not tried by --count auto.
 constexpr std::int64_t kMostFitted = 1024;
 
-/// With the fastest plan on the fewest devices; with the plan of one device if none fits.
-FitReport fit_on_fewest_devices(const PlanOptions& options) {
+/// A question and the plan that answers it.
+struct AskedPlan {
+  PlanQuestion question;
+  PlanRequest request;
+};
+
+/// The fastest plan on the fewest devices; the plan of one device if none fits.
+AskedPlan asked_of_fewest_devices(const PlanOptions& options, SpeedNeed need) {
   if (options.query.purpose == Purpose::train && !options.batch_size) {
     throw_invalid_input("--count auto requires --batch in training",
                         "add --batch, the sequences of one step on all devices");
   }
-  PlanQuestion question = question_of(options, SpeedNeed::optional);
+  PlanQuestion question = question_of(options, need);
   Planner planner(question.model.spec, question.query, question.rates);
   const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, kMostFitted);
-  if (!plan) return make_fit_report(std::move(question), request_of(options));
+  if (!plan) return {std::move(question), request_of(options)};
   PlanRequest request{plan->choice, {}};
   if (question.query.purpose == Purpose::train) request.micro_batch = plan->choice.micro_batch;
   question.devices = plan->choice.parallel.devices();
-  return make_fit_report(std::move(question), request);
+  return {std::move(question), request};
 }
 
-FitReport fit_of(const PlanOptions& options) {
-  if (options.count.fewest) return fit_on_fewest_devices(options);
-  return make_fit_report(question_of(options, SpeedNeed::optional), request_of(options));
+AskedPlan plan_of(const PlanOptions& options, SpeedNeed need) {
+  if (options.count.fewest) return asked_of_fewest_devices(options, need);
+  return {question_of(options, need), request_of(options)};
+}
+
+/// Throws Error{invalid_input} for a trace of anything but one plan.
+void refuse_trace(const FitCommand& fit) {
+  if (format_of(fit.options.output) != Format::trace) return;
+  if (fit.options.machine.empty()) {
+    throw_invalid_input("--format trace shows one plan, and fit compares machines",
+                        "add --machine with the device of the plan");
+  }
+  if (asks_for_split(fit.split)) {
+    throw_invalid_input("--format trace shows a training step, and a split serves",
+                        "leave out the host, or choose another format");
+  }
+}
+
+void run_timeline(const PlanOptions& options) {
+  ReportOutput output(options.output);
+  AskedPlan plan = plan_of(options, SpeedNeed::required);
+  const TimelineReport report = make_timeline_report(std::move(plan.question), plan.request);
+  output.write(render_trace(report), report.notes);
 }
 
 void run_fit(FitCommand& fit, const Command& command, int& status) {
@@ -66,6 +93,7 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   refuse_ignored_options(options);
   // The options that compare machines ask for all of them, not for the user's.
   if (std::ranges::none_of(fit.choice.all, &Option::is_given)) fill_in_machine(options.machine);
+  refuse_trace(fit);
   if (options.machine.empty()) {
     refuse_given(fit.split.all, "requires --machine", "add --machine with the device beside it");
     return run_device_choice(fit, status);
@@ -73,8 +101,10 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   refuse_given(fit.choice.all, "compares machines, but --machine names one",
                "leave one of the two out");
   if (asks_for_split(fit.split)) return run_split(fit, status);
+  if (format_of(options.output) == Format::trace) return run_timeline(options);
   ReportOutput output(options.output);
-  FitReport report = fit_of(options);
+  AskedPlan plan = plan_of(options, SpeedNeed::optional);
+  FitReport report = make_fit_report(std::move(plan.question), plan.request);
   for (const Remedy& remedy : report.remedies) {
     report.remedy_commands.push_back(command.restated(options_of(remedy)));
   }
@@ -102,6 +132,8 @@ void add_fit(Command root, int& status) {
       "  headroom fit llama-3-8b --machine h100-80gb --seq 8192 --batch 16\n"
       "  headroom fit llama-3-70b --machine h100-80gb --count 2 --tp 2 --weights fp8\n"
       "  headroom fit llama-3-8b --machine a100-80gb --count 8 --phase train --zero 3 --seq 8192\n"
+      "  headroom fit llama-3-8b --machine a100-80gb -n 8 --phase train --pp 8 --batch 64 -f "
+      "trace\n"
       "  headroom fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute "
       "full\n"
       "  headroom fit gpt-oss-120b --machine rtx-4090 --host-memory 96GiB\n"

@@ -303,7 +303,9 @@ void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_serving(command, options);
   add_choice(command, "--engine", options.engine, engine_choices(),
              "Show the command line of an engine that runs the plan");
-  add_output_options(command, options.output);
+  // A trace shows one plan.
+  add_output_options(command, options.output, "--output,-o",
+                     need == MachineNeed::optional ? TraceFormat::offered : TraceFormat::none);
 }
 
 void add_training_plan_options(Command command, PlanOptions& options) {

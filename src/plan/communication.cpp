@@ -1,7 +1,6 @@
 // Traffic of a rank of the first stage in one iteration, by group and collective.
 #include <algorithm>
 
-#include "data_parallel_communication.h"
 #include "planner.h"
 
 namespace headroom {
@@ -47,18 +46,14 @@ void add_collective(const RankProgram::CollectiveBytes& call, const detail::Rank
             count * detail::collective_seconds(call.kind, call.bytes, call.group, speed));
 }
 
-void add_data_parallel(const std::vector<detail::DataParallelCollective>& calls, double bytes_per_s,
-                       const DeviceRates& rates, CommunicationTable& table) {
-  for (const detail::DataParallelCollective& call : calls) {
-    const double wire = wire_bytes(call.kind, call.bytes, call.ranks);
-    table.add(RankGroup::data, call.kind, call.count, call.count * wire,
-              call.count * (wire / bytes_per_s +
-                            detail::collective_latency(call.ranks, rates.collective_latency_s,
-                                                       rates.collective_step_s)));
-  }
-}
-
 }  // namespace
+
+double Planner::Implementation::data_parallel_seconds(const detail::DataParallelCollective& call,
+                                                      const ParallelPlan& plan) const {
+  return wire_bytes(call.kind, call.bytes, call.ranks) / rate_among(plan.tensor * plan.replicas()) +
+         detail::collective_latency(call.ranks, rates.collective_latency_s,
+                                    rates.collective_step_s);
+}
 
 std::vector<Communication> Planner::Implementation::communication(const PlanChoice& choice,
                                                                   const Load& load) {
@@ -95,9 +90,12 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
   const detail::RankStates& rank_states = states(plan);
   const detail::StageCosts stage =
       stage_costs(costs(pass, plan, workload), rank_states, kinds, first);
-  const auto calls = detail::data_parallel_collectives(
-      detail::all_states(stage, rank_states, first), choice, passes);
-  add_data_parallel(calls, rate_among(plan.tensor * plan.replicas()), rates, table);
+  for (const auto& call : detail::data_parallel_collectives(
+           detail::all_states(stage, rank_states, first), choice, passes)) {
+    table.add(RankGroup::data, call.kind, call.count,
+              call.count * wire_bytes(call.kind, call.bytes, call.ranks),
+              call.count * data_parallel_seconds(call, plan));
+  }
   return std::move(table).finish();
 }
 

@@ -7,6 +7,7 @@
 #include "headroom/expr.h"
 #include "headroom/plan.h"
 #include "kv_reservation.h"
+#include "question_notes.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -105,7 +106,9 @@ std::vector<ConcurrencyPoint> concurrency_of(Planner& planner, const PlanRequest
   return curve;
 }
 
-std::vector<std::string> notes_of(const PlanQuestion& question) {
+}  // namespace
+
+std::vector<std::string> detail::notes_of(const PlanQuestion& question) {
   std::vector<std::string> notes = question.notes;
   const auto context = trained_context(question.model.spec);
   if (context && question.load.seq_len > *context) {
@@ -124,8 +127,6 @@ std::vector<std::string> notes_of(const PlanQuestion& question) {
   return notes;
 }
 
-}  // namespace
-
 FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   Planner planner(question.model.spec, question.query, question.rates);
   require_cache(question, planner);
@@ -143,7 +144,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   if (!report.result.fits) {
     report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
   }
-  report.notes = notes_of(question);
+  report.notes = detail::notes_of(question);
   const auto& stored = report.storage.notes;
   report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);
@@ -175,7 +176,7 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const Plan
   if (!report.plans.empty()) {
     report.neighbours = neighbours_of(planner, report.plans.front().choice, question.load);
   }
-  report.notes = notes_of(question);
+  report.notes = detail::notes_of(question);
   report.question = std::move(question);
   return report;
 }

@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "data_parallel_communication.h"
 #include "headroom/plan.h"
+#include "headroom/timeline.h"
 #include "kv_reservation.h"
 #include "rank_program.h"
 #include "stage_layout.h"
@@ -61,6 +63,8 @@ class Planner::Implementation : public PlannerSetup {
 
   // training_step.cpp
   [[nodiscard]] PlanFigures training(const PlanChoice& choice, const Load& load);
+  // step_times.cpp
+  [[nodiscard]] StepTimes step_times(const PlanChoice& choice, const Load& load);
   // serving_step.cpp
   [[nodiscard]] PlanFigures serving(const PlanChoice& choice, const Load& load);
   // pass_time.cpp
@@ -79,6 +83,9 @@ class Planner::Implementation : public PlannerSetup {
   const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
   /// Seconds to send the hidden states of one micro-batch to the next stage.
   [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden_bytes) const;
+  /// Seconds of one data-parallel collective, before any overlap.
+  [[nodiscard]] double data_parallel_seconds(const detail::DataParallelCollective& call,
+                                             const ParallelPlan& plan) const;
   /// Bytes per second between ranks that span `span` devices.
   [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,

@@ -5,6 +5,7 @@
 #include "data_parallel_communication.h"
 #include "plan_memory.h"
 #include "planner.h"
+#include "step_time.h"
 
 namespace headroom {
 namespace {
@@ -156,47 +157,6 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   return memory;
 }
 
-/// Seconds of one micro-batch on one stage.
-struct StageTime {
-  double forward_s = 0;
-  double backward_s = 0;  ///< recomputation included
-  double communication_s = 0;
-  [[nodiscard]] double compute() const { return forward_s + backward_s; }
-  [[nodiscard]] double total() const { return compute() + communication_s; }
-};
-
-void add_section(const SectionCosts& costs, StageTime& time) {
-  time.forward_s += costs.forward_s;
-  time.backward_s += costs.backward_s;
-  time.communication_s += costs.forward_communication_s + costs.backward_communication_s;
-}
-
-StageTime layers_time(const SectionCosts& layers, const Recomputation& recompute) {
-  StageTime time;
-  add_section(layers, time);
-  switch (recompute.kind) {
-    case Recompute::none:
-      break;
-    case Recompute::selective:
-      time.backward_s += layers.core_s;
-      break;
-    case Recompute::full:
-      time.backward_s += layers.forward_s;
-      time.communication_s += layers.forward_communication_s;
-      break;
-  }
-  return time;
-}
-
-StageTime stage_time(const RankCosts& costs, const StageCosts& layers,
-                     const Recomputation& recompute, const PipelineStage& stage) {
-  StageTime time = layers_time(layers.layers, recompute);
-  for (std::size_t i = 0; i < costs.outside.size(); ++i) {
-    if (stage.runs(static_cast<Section::Kind>(i))) add_section(costs.outside[i], time);
-  }
-  return time;
-}
-
 double all_forward_flops(const RankCosts& costs) {
   double flops = 0;
   for (const SectionCosts& section : costs.outside) flops += section.forward_flops;
@@ -207,19 +167,20 @@ double all_forward_flops(const RankCosts& costs) {
 /// Seconds of one micro-batch through the layers of all stages in turn.
 double all_layers_seconds(const RankCosts& costs, const Recomputation& recompute) {
   double seconds = 0;
-  for (const SectionCosts& kind : costs.layers) seconds += layers_time(kind, recompute).total();
+  for (const SectionCosts& kind : costs.layers)
+    seconds += detail::layers_time(kind, recompute).total();
   return seconds;
 }
 
 /// Maxima over the stages; each may come from another stage.
 struct WorstStage {
   PlanMemory memory;
-  StageTime slowest;
+  MicroBatchTime slowest;
   double layers_s = 0;      ///< of the slowest stage
   std::int64_t layers = 1;  ///< of the slowest stage
   SectionStates states;     ///< the ones with the most weights
 
-  void add(const PipelineStage& stage, const PlanMemory& stage_memory, const StageTime& time,
+  void add(const PipelineStage& stage, const PlanMemory& stage_memory, const MicroBatchTime& time,
            const SectionStates& stage_states, double stage_layers_s) {
     if (stage_memory.total() > memory.total()) memory = stage_memory;
     const Integer weights = states.dense.weights + states.experts.weights;
@@ -239,60 +200,17 @@ WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
   for (const PipelineStage& stage : stages) {
     const StageCosts layers = stage_costs(costs, states, kinds, stage);
     worst.add(stage, training_memory(costs, states, layers, choice, policy, stage, micro_batches),
-              stage_time(costs, layers, choice.recompute, stage),
+              detail::stage_time(costs, layers, choice.recompute, stage),
               detail::all_states(layers, states, stage),
-              layers_time(layers.layers, choice.recompute).total());
+              detail::layers_time(layers.layers, choice.recompute).total());
   }
   return worst;
-}
-
-/// Seconds of data-parallel communication that do not overlap with the passes. If it overlaps, it
-/// runs layer by layer during a pass; the excess over the pass is exposed, and at least the last
-/// layer.
-double exposed_seconds(const detail::DataParallelCollective& call, double seconds,
-                       const PlanChoice& choice, const WorstStage& worst) {
-  const bool by_zero = choice.overlap == DataOverlap::by_zero;
-  const bool overlaps =
-      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
-  if (!overlaps) return call.count * seconds;
-  const double pass_s = call.backward ? worst.slowest.backward_s : worst.slowest.forward_s;
-  return call.count * std::max(seconds / static_cast<double>(worst.layers), seconds - pass_s);
-}
-
-/// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm
-/// and for the update, writes the weights, and clears the stored gradients. With ZeRO a rank
-/// updates its shard.
-Integer optimizer_bytes(const SectionStates& states, const PlanChoice& choice) {
-  const StateBytes stored = detail::stored_by_rank(states, choice);
-  PlanChoice sharded = choice;
-  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
-  const StateBytes updated = detail::stored_by_rank(states, sharded);
-  return 2 * updated.optimizer + 2 * updated.gradients + updated.weights + stored.gradients;
-}
-
-/// Bytes per second over PCIe to the host, and of the host's memory for one device's states.
-constexpr double kHostLinkBytes = 32e9;    // PCIe 4.0 x16; assumed
-constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for eight devices; assumed
-
-/// On the host, 16-bit gradients go there, weights come back, and the host moves the states
-/// (ZeRO-Offload, arXiv 2101.06840, section 3).
-double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
-                         const DeviceRates& rates) {
-  const double device_rate = rates.memory_bytes_per_s * rates.efficiency.memory;
-  const auto moved = static_cast<double>(optimizer_bytes(states, choice));
-  if (choice.offload == Offload::none) return moved / device_rate;
-  PlanChoice sharded = choice;
-  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
-  const StateBytes updated = detail::stored_by_rank(states, sharded);
-  const auto link = static_cast<double>(2 * updated.weights);
-  const auto states_moved = static_cast<double>(2 * updated.optimizer);
-  return link / kHostLinkBytes + states_moved / kHostMemoryBytes;
 }
 
 /// The bubble over that of 1F1B. A backward pass is half weight gradients, which zero-bubble
 /// schedules delay: (p − 1)·(F + B − 2W) in place of (p − 1)·(F + B), and (p/2 − 1)·(F + 2B − 3W)
 /// for DualPipe, with B the whole backward pass (arXiv 2412.19437, Table 2).
-double bubble_fraction(const PlanChoice& choice, const StageTime& stage) {
+double bubble_fraction(const PlanChoice& choice, const MicroBatchTime& stage) {
   const double forward = stage.forward_s;
   const double backward = stage.backward_s;
   const double weight = backward / 2;
@@ -310,9 +228,9 @@ double bubble_fraction(const PlanChoice& choice, const StageTime& stage) {
 
 /// Communication of a micro-batch beyond its computation. DualPipe hides that of one direction
 /// behind the computation of the other.
-double exposed_communication(const PlanChoice& choice, const StageTime& stage) {
+double exposed_communication(const PlanChoice& choice, const MicroBatchTime& stage) {
   const bool hides = choice.schedule == PipelineSchedule::dual_pipe;
-  return hides ? std::max(0.0, stage.communication_s - stage.compute()) : stage.communication_s;
+  return hides ? std::max(0.0, stage.communication() - stage.compute()) : stage.communication();
 }
 
 }  // namespace
@@ -341,14 +259,11 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
                     bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
   }
-  const double rate = rate_among(plan.tensor * plan.replicas());
   for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
-    const double seconds =
-        wire_bytes(call.kind, call.bytes, call.ranks) / rate +
-        detail::collective_latency(call.ranks, rates.collective_latency_s, rates.collective_step_s);
-    time.communication_s += exposed_seconds(call, seconds, choice, worst);
+    time.communication_s += detail::exposed_seconds(call, data_parallel_seconds(call, plan), choice,
+                                                    worst.slowest, worst.layers);
   }
-  time.optimizer_s = optimizer_seconds(worst.states, choice, rates);
+  time.optimizer_s = detail::optimizer_seconds(worst.states, choice, rates);
   time.iteration_s = time.compute_s + time.communication_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;

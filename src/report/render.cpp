@@ -103,7 +103,8 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
     case Format::trace:
-      throw_invalid_input("only predicted and measured runs have a trace", "");
+      throw_invalid_input(
+          "only predicted and measured runs, and training steps of plans, have a trace", "");
     case Format::table:
       break;
   }
@@ -248,6 +249,8 @@ std::string render(const FitReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }
 
+std::string render_trace(const TimelineReport& report) { return detail::to_trace(report); }
+
 std::string render(const PlanReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }
@@ -295,7 +298,8 @@ std::string render(std::span<const Comparison> comparisons, const RenderOptions&
       return join_pages(pages);
     }
     case Format::trace:
-      throw_invalid_input("only predicted and measured runs have a trace", "");
+      throw_invalid_input(
+          "only predicted and measured runs, and training steps of plans, have a trace", "");
     case Format::markdown:
     case Format::table:
       break;

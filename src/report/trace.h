@@ -4,13 +4,14 @@
 //   {"displayTimeUnit": "ms", "otherData": {…}, "traceEvents": [
 //     {"ph": "X", "name": "attention.qkv", "ts": 12.5, "dur": 3.1, "args": {"layer": 0, …}}, …]}
 //
-// Times are microseconds. Durations of events sum to the times of the report's operators.
+// Times are microseconds. Durations of events sum to the times in the report.
 #pragma once
 
 #include <string>
 
 #include "headroom/measurement.h"
 #include "headroom/report.h"
+#include "headroom/timeline.h"
 
 namespace headroom::detail {
 
@@ -21,5 +22,9 @@ namespace headroom::detail {
 
 /// Operators of a measured run, each once, with the time of all layers.
 [[nodiscard]] std::string to_trace(const Measurement& measurement);
+
+/// The passes of a simulated training step: a process for each pipeline stage, which stands for one
+/// of its ranks, with tracks of computation, communication and the optimizer.
+[[nodiscard]] std::string to_trace(const TimelineReport& report);
 
 }  // namespace headroom::detail

@@ -5,62 +5,38 @@
 #include "json_writer.h"
 #include "schema_version.h"
 #include "trace.h"
+#include "trace_events.h"
 
 namespace headroom::detail {
 namespace {
 
-constexpr double kMicroseconds = 1e6;
-constexpr int kProcess = 1;
-constexpr int kOperatorTrack = 1;
-
-/// Lays events end to end.
+/// Lays events end to end, on the one track of one process.
 class Trace {
  public:
   Trace(const std::string& process, const std::string& track) {
-    add_name("process_name", process);
-    add_name("thread_name", track);
+    events_.name_process(kPlace.process, process);
+    events_.name_track(kPlace, track);
   }
 
   void add_operator(const std::string& name, const std::string& category, double time_s,
                     Json arguments) {
-    events_.push_back({{"ph", "X"},
-                       {"name", name},
-                       {"cat", category},
-                       {"pid", kProcess},
-                       {"tid", kOperatorTrack},
-                       {"ts", now_s_ * kMicroseconds},
-                       {"dur", time_s * kMicroseconds},
-                       {"args", std::move(arguments)}});
+    events_.add(kPlace, name, category, {now_s_, time_s}, std::move(arguments));
     now_s_ += time_s;
   }
 
   /// Bytes in use from now on.
   void add_memory(Integer bytes) {
-    events_.push_back({{"ph", "C"},
-                       {"name", "live activations"},
-                       {"pid", kProcess},
-                       {"ts", now_s_ * kMicroseconds},
-                       {"args", {{"bytes", json_integer(bytes)}}}});
+    events_.add_bytes(kPlace.process, "live activations", now_s_, bytes);
   }
 
   [[nodiscard]] std::string finish(Json about) && {
-    Json json;
-    json["displayTimeUnit"] = "ms";
-    json["otherData"] = std::move(about);
-    json["traceEvents"] = std::move(events_);
-    return to_json_text(json);
+    return std::move(events_).finish(std::move(about));
   }
 
  private:
-  void add_name(const char* kind, const std::string& name) {
-    events_.push_back({{"ph", "M"},
-                       {"name", kind},
-                       {"pid", kProcess},
-                       {"tid", kOperatorTrack},
-                       {"args", {{"name", name}}}});
-  }
+  static constexpr TracePlace kPlace{1, 1};
 
-  Json events_ = Json::array();
+  TraceEvents events_;
   double now_s_ = 0;
 };
 

@@ -1,0 +1,85 @@
+// Seconds of one micro-batch on a stage, of data-parallel communication that is exposed, and of the
+// optimizer.
+#include "step_time.h"
+
+#include <algorithm>
+
+namespace headroom::detail {
+namespace {
+
+void add_section(const SectionCosts& costs, MicroBatchTime& time) {
+  time.forward_s += costs.forward_s;
+  time.backward_s += costs.backward_s;
+  time.forward_communication_s += costs.forward_communication_s;
+  time.backward_communication_s += costs.backward_communication_s;
+}
+
+/// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm
+/// and for the update, writes the weights, and clears the stored gradients. With ZeRO a rank
+/// updates its shard.
+Integer optimizer_bytes(const SectionStates& states, const PlanChoice& choice) {
+  const StateBytes stored = stored_by_rank(states, choice);
+  PlanChoice sharded = choice;
+  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
+  const StateBytes updated = stored_by_rank(states, sharded);
+  return 2 * updated.optimizer + 2 * updated.gradients + updated.weights + stored.gradients;
+}
+
+/// Bytes per second over PCIe to the host, and of the host's memory for one device's states.
+constexpr double kHostLinkBytes = 32e9;    // PCIe 4.0 x16; assumed
+constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for eight devices; assumed
+
+}  // namespace
+
+MicroBatchTime layers_time(const SectionCosts& layers, const Recomputation& recompute) {
+  MicroBatchTime time;
+  add_section(layers, time);
+  switch (recompute.kind) {
+    case Recompute::none:
+      break;
+    case Recompute::selective:
+      time.backward_s += layers.core_s;
+      break;
+    case Recompute::full:
+      time.backward_s += layers.forward_s;
+      time.backward_communication_s += layers.forward_communication_s;
+      break;
+  }
+  return time;
+}
+
+MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
+                          const Recomputation& recompute, const PipelineStage& stage) {
+  MicroBatchTime time = layers_time(layers.layers, recompute);
+  for (std::size_t i = 0; i < costs.outside.size(); ++i) {
+    if (stage.runs(static_cast<Section::Kind>(i))) add_section(costs.outside[i], time);
+  }
+  return time;
+}
+
+double exposed_seconds(const DataParallelCollective& call, double seconds, const PlanChoice& choice,
+                       const MicroBatchTime& slowest, std::int64_t layers) {
+  const bool by_zero = choice.overlap == DataOverlap::by_zero;
+  const bool overlaps =
+      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
+  if (!overlaps) return call.count * seconds;
+  const double pass_s = call.backward ? slowest.backward_s : slowest.forward_s;
+  return call.count * std::max(seconds / static_cast<double>(layers), seconds - pass_s);
+}
+
+/// On the host, 16-bit gradients go there, weights come back, and the host moves the states
+/// (ZeRO-Offload, arXiv 2101.06840, section 3).
+double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
+                         const DeviceRates& rates) {
+  const double device_rate = rates.memory_bytes_per_s * rates.efficiency.memory;
+  const auto moved = static_cast<double>(optimizer_bytes(states, choice));
+  if (choice.offload == Offload::none) return moved / device_rate;
+  PlanChoice sharded = choice;
+  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
+  const StateBytes updated = stored_by_rank(states, sharded);
+  const auto link = static_cast<double>(2 * updated.weights);
+  const auto states_moved = static_cast<double>(2 * updated.optimizer);
+  return link / kHostLinkBytes + states_moved / kHostMemoryBytes;
+}
+
+}  // namespace headroom::detail
