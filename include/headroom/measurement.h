@@ -32,12 +32,16 @@ struct TimeStatistics {
 /// Computes median, spread and extremes of `samples_s`, which must not be empty.
 [[nodiscard]] TimeStatistics summarize(std::vector<double> samples_s);
 
+/// Collectives and sends run between ranks.
+enum class OperatorRole { computation, communication };
+
 /// One operator, summed over all layers, of the run whose time is nearest the median.
 struct OperatorMeasurement {
   std::string path;
   double time_s = 0;
   std::int64_t matrix_flops = 0;
   std::int64_t bytes = 0;  ///< operands read and written, each once
+  OperatorRole role = OperatorRole::computation;
 };
 
 /// Counts of the run: FLOPs from the operands of the kernels, bytes from the allocations.
@@ -116,6 +120,8 @@ struct RankMeasurement {
   MeasuredCounts counted;
   MeasuredMemory memory;
   std::vector<WireTraffic> traffic;
+  /// Of the run whose time is nearest time_s; receptions from the stage before come first.
+  std::vector<OperatorMeasurement> operators;
 };
 
 /// A run over several processes.

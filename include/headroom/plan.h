@@ -225,6 +225,7 @@ struct PlanFigures {
   PlanMemory memory;
   PlanTime time;
 };
+struct StepTimes;  // timeline.h
 
 /// Seconds of a serving pass through all stages, by what they grow with. A step of continuous
 /// batching runs the first and last once over all its tokens, the head over the sampled ones, and
@@ -235,8 +236,6 @@ struct PassTime {
   double sequences_s = 0;      ///< all others: attention cores, running states, element-wise
   double communication_s = 0;  ///< collectives, and hidden states sent between stages
 };
-
-struct StepTimes;  // timeline.h
 
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
 /// that plans have in common. Not thread-safe: give each thread a fresh_copy().

@@ -92,8 +92,8 @@ struct StepTimeline {
 /// transfers per micro-batch: it sends on activations and gradients; the last chunk, which sends no
 /// activations, receives them instead, and the first one gradients. All other receptions overlap
 /// with the stage's own sends. The optimizer starts when every stage has its gradients, for their
-/// norm. Throws Error{invalid_input} for more than 100,000 passes, and for interleaved
-/// micro-batches that are no multiple of the stages.
+/// norm. Throws Error{invalid_input} without stages or micro-batches, for more than 100,000 passes,
+/// and for interleaved micro-batches that are no multiple of the stages.
 [[nodiscard]] StepTimeline timeline_of(const StepTimes& times);
 
 /// `headroom fit --format trace`: a plan's training step.

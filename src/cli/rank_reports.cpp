@@ -14,6 +14,15 @@ json to_json(const WireTraffic& row) {
   return {static_cast<int>(row.group), static_cast<int>(row.kind), row.calls, row.bytes};
 }
 
+json to_json(const OperatorMeasurement& one) {
+  return {one.path, one.time_s, one.matrix_flops, one.bytes, static_cast<int>(one.role)};
+}
+
+OperatorMeasurement operator_of(const json& row) {
+  return {row.at(0), row.at(1), row.at(2), row.at(3),
+          static_cast<OperatorRole>(row.at(4).get<int>())};
+}
+
 json optional_json(const std::optional<std::int64_t>& value) {
   return value ? json(*value) : json(nullptr);
 }
@@ -27,6 +36,8 @@ std::optional<std::int64_t> optional_of(const json& value) {
 json to_json(const RankMeasurement& rank) {
   json traffic = json::array();
   for (const WireTraffic& row : rank.traffic) traffic.push_back(to_json(row));
+  json operators = json::array();
+  for (const OperatorMeasurement& one : rank.operators) operators.push_back(to_json(one));
   return {{"rank", rank.rank},
           {"stage", rank.stage},
           {"data_rank", rank.data_rank},
@@ -40,7 +51,8 @@ json to_json(const RankMeasurement& rank) {
           {"arena_peak_bytes", rank.memory.arena_peak_bytes},
           {"weights_held_bytes", rank.memory.weights_held_bytes},
           {"rss_peak_bytes", optional_json(rank.memory.rss_peak_bytes)},
-          {"traffic", traffic}};
+          {"traffic", traffic},
+          {"operators", operators}};
 }
 
 RankMeasurement rank_of(const json& text) {
@@ -62,6 +74,7 @@ RankMeasurement rank_of(const json& text) {
                             static_cast<CollectiveKind>(row.at(1).get<int>()), row.at(2),
                             row.at(3)});
   }
+  for (const json& row : text.at("operators")) rank.operators.push_back(operator_of(row));
   return rank;
 }
 

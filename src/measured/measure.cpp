@@ -103,6 +103,13 @@ SessionOptions session_options(const MeasureOptions& options, const Workload& wo
           options.rank};
 }
 
+/// The sample whose `time` is nearest to `median_s`.
+const Sample& nearest_sample(const std::vector<Sample>& samples, double Sample::*time,
+                             double median_s) {
+  return *std::ranges::min_element(
+      samples, {}, [&](const Sample& sample) { return std::abs(sample.*time - median_s); });
+}
+
 /// Stores the times of all samples, and the operators of the sample nearest the median.
 void store_times(const std::vector<Sample>& samples, const MeasureOptions& options,
                  Measurement& measurement) {
@@ -110,9 +117,7 @@ void store_times(const std::vector<Sample>& samples, const MeasureOptions& optio
   totals.reserve(samples.size());
   for (const Sample& sample : samples) totals.push_back(sample.total_s);
   measurement.time = summarize(totals);
-  const Sample& nearest = *std::ranges::min_element(samples, {}, [&](const Sample& sample) {
-    return std::abs(sample.total_s - measurement.time.median_s);
-  });
+  const Sample& nearest = nearest_sample(samples, &Sample::total_s, measurement.time.median_s);
   measurement.operators = nearest.operators;
   if (options.phase != MeasuredPhase::generate) return;
   measurement.ttft_s = nearest.ttft_s;
@@ -161,6 +166,19 @@ std::string reason_not_run(const ModelSpec& spec) { return spec.not_run; }
 
 namespace {
 
+/// The operators of a rank's sample. A reception is no operator of the graph: it is the rest of the
+/// communication.
+std::vector<OperatorMeasurement> operators_with_reception(const Sample& sample) {
+  double receive_s = sample.communication_s;
+  for (const OperatorMeasurement& one : sample.operators) {
+    if (one.role == OperatorRole::communication) receive_s -= one.time_s;
+  }
+  std::vector<OperatorMeasurement> operators = sample.operators;
+  operators.insert(operators.begin(),
+                   {"pipeline.receive", receive_s, 0, 0, OperatorRole::communication});
+  return operators;
+}
+
 /// This rank's part of the measurement.
 RankMeasurement rank_measurement(const RankContext& rank, const std::vector<Sample>& samples,
                                  const Measurement& measurement) {
@@ -180,6 +198,8 @@ RankMeasurement rank_measurement(const RankContext& rank, const std::vector<Samp
   own.counted = measurement.counted;
   own.memory = measurement.memory;
   own.traffic = samples.back().traffic;
+  const Sample& nearest = nearest_sample(samples, &Sample::rank_s, own.time_s);
+  own.operators = rank.pipeline.is_first() ? nearest.operators : operators_with_reception(nearest);
   return own;
 }
 

@@ -17,7 +17,12 @@ void add_operators(const Program& program, std::vector<OperatorMeasurement>& ope
     for (std::size_t i = 0; i < block.steps.size(); ++i) {
       const std::string path = block.path + "." + block.steps[i].node->path;
       auto found = std::ranges::find(operators, path, &OperatorMeasurement::path);
-      if (found == operators.end()) found = operators.insert(found, {path, 0, 0, 0});
+      if (found == operators.end()) {
+        const bool communicates = std::holds_alternative<Collective>(block.steps[i].node->op);
+        found = operators.insert(
+            found, {path, 0, 0, 0,
+                    communicates ? OperatorRole::communication : OperatorRole::computation});
+      }
       found->time_s += std::chrono::duration<double>(block.times[i]).count();
       found->matrix_flops += block.counts[i].matrix_flops;
       found->bytes += block.counts[i].bytes;

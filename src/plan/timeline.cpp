@@ -7,9 +7,14 @@
 
 #include "enum_table.h"
 #include "headroom/error.h"
+#include "pipeline_schedule.h"
 
 namespace headroom {
 namespace {
+
+using detail::Direction;
+using detail::Pass;
+using detail::PipelineShape;
 
 /// Passes beyond which a timeline is of no use to a viewer: its JSON would exceed 100 MB.
 constexpr Integer kMostPasses = 100'000;
@@ -34,31 +39,16 @@ constexpr StepWorkInfo kStepWork[] = {
 };
 static_assert(detail::lists_every<kStepWork>(&StepWorkInfo::work));
 
-enum class Direction { forward, backward };
-
-/// A pass of one micro-batch through one chunk of a stage.
-struct Pass {
-  Direction direction = Direction::forward;
-  std::int64_t micro_batch = 0;
-  std::int64_t chunk = 0;
-};
-
-/// Sizes of a pipeline.
-struct PipelineShape {
-  std::int64_t stages = 1;
-  std::int64_t chunks = 1;  ///< of each stage
-  std::int64_t micro_batches = 1;
-
-  [[nodiscard]] std::int64_t all_chunks() const { return stages * chunks; }
-  /// Position in the model of a stage's chunk.
-  [[nodiscard]] std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
-    return chunk * stages + stage;
-  }
-};
-
 PipelineShape shape_of(const StepTimes& times) {
+  const std::size_t chunks = times.stages.empty() ? 0 : times.stages.front().size();
+  const bool alike =
+      std::ranges::all_of(times.stages, [&](const auto& stage) { return stage.size() == chunks; });
+  if (chunks == 0 || !alike || times.micro_batches < 1) {
+    throw_invalid_input("a timeline needs stages with equal numbers of chunks, and micro-batches",
+                        "give every stage at least one chunk");
+  }
   PipelineShape shape{static_cast<std::int64_t>(times.stages.size()),
-                      static_cast<std::int64_t>(times.stages.front().size()), times.micro_batches};
+                      static_cast<std::int64_t>(chunks), times.micro_batches};
   if (shape.chunks > 1 && shape.micro_batches % shape.stages != 0) {
     throw_invalid_input(
         fmt::format("an interleaved pipeline of {} stages cannot run {} micro-batches",
@@ -75,33 +65,6 @@ PipelineShape shape_of(const StepTimes& times) {
   return shape;
 }
 
-/// Pass number `k` of a stage in one direction: groups of as many micro-batches as there are stages
-/// run through one chunk after the other.
-Pass pass_of(Direction direction, std::int64_t k, const PipelineShape& shape) {
-  const std::int64_t group = k / shape.all_chunks();
-  const std::int64_t within = k % shape.all_chunks();
-  const std::int64_t chunk = within / shape.stages;
-  return {direction, group * shape.stages + within % shape.stages,
-          direction == Direction::forward ? chunk : shape.chunks - 1 - chunk};
-}
-
-/// The passes of a stage in order: forward passes that fill the pipeline, then a forward and a
-/// backward pass in turn, then the remaining backward passes. Interleaved, as Megatron-LM's
-/// schedules.py (get_pp_rank_microbatches).
-std::vector<Pass> passes_of_stage(std::int64_t stage, const PipelineShape& shape) {
-  const std::int64_t total = shape.chunks * shape.micro_batches;
-  const std::int64_t later = shape.stages - 1 - stage;
-  const std::int64_t fill =
-      std::min(shape.chunks == 1 ? later : 2 * later + (shape.chunks - 1) * shape.stages, total);
-  std::vector<Pass> passes;
-  passes.reserve(static_cast<std::size_t>(2 * total));
-  for (std::int64_t k = 0; k < total + fill; ++k) {
-    if (k < total) passes.push_back(pass_of(Direction::forward, k, shape));
-    if (k >= fill) passes.push_back(pass_of(Direction::backward, k - fill, shape));
-  }
-  return passes;
-}
-
 class Simulation {
  public:
   explicit Simulation(const StepTimes& times)
@@ -111,7 +74,7 @@ class Simulation {
         forward_(static_cast<std::size_t>(shape_.all_chunks() * shape_.micro_batches)),
         backward_(forward_.size()) {
     for (std::int64_t stage = 0; stage < shape_.stages; ++stage) {
-      stages_[static_cast<std::size_t>(stage)].passes = passes_of_stage(stage, shape_);
+      stages_[static_cast<std::size_t>(stage)].passes = detail::passes_of_stage(stage, shape_);
     }
   }
 

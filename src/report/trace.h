@@ -20,7 +20,8 @@ namespace headroom::detail {
 /// whose operators are sums over all passes.
 [[nodiscard]] std::string to_trace(const AnalyzeReport& report);
 
-/// Operators of a measured run, each once, with the time of all layers.
+/// Operators of a measured run, each once, with the time of all layers. Over several processes, a
+/// process for each rank, with tracks of operators and of communication.
 [[nodiscard]] std::string to_trace(const Measurement& measurement);
 
 /// The passes of a simulated training step: a process for each pipeline stage, which stands for one

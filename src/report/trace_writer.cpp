@@ -104,16 +104,4 @@ std::string to_trace(const AnalyzeReport& report) {
   return PredictedTrace(report).write();
 }
 
-std::string to_trace(const Measurement& measurement) {
-  Trace trace("headroom, measured on " + measurement.context.cpu, "operators, all layers");
-  for (const OperatorMeasurement& one : measurement.operators) {
-    trace.add_operator(one.path, "operator", one.time_s,
-                       {{"matrix_flops", one.matrix_flops}, {"bytes", one.bytes}});
-  }
-  return std::move(trace).finish({{"schema_version", kSchemaVersion},
-                                  {"model", measurement.model.spec.name},
-                                  {"machine", measurement.context.cpu},
-                                  {"median_s", measurement.time.median_s}});
-}
-
 }  // namespace headroom::detail

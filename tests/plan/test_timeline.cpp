@@ -292,6 +292,8 @@ TEST_CASE("steps that are not simulated are refused") {
                        doctest::Contains("speed of box is unknown"), Error);
   CHECK_THROWS_WITH_AS((void)timeline_of(equal_stages({4, 20'000})),
                        doctest::Contains("160,000 passes is too long"), Error);
+  CHECK_THROWS_AS((void)timeline_of(StepTimes{}), Error);
+  CHECK_THROWS_AS((void)timeline_of(equal_stages({2, 0})), Error);
   CHECK_THROWS_WITH_AS((void)timeline_of(equal_stages({4, 6, 2})),
                        doctest::Contains("cannot run 6 micro-batches"), Error);
 }
