@@ -125,7 +125,7 @@ void require_plan_runs(const ParallelPlan& plan, const measured::MeasureOptions&
 }
 
 std::string describe(const ParallelPlan& plan, const measured::MeasureOptions& run) {
-  const std::string degrees = headroom::describe(plan);
+  std::string degrees = headroom::describe(plan);
   if (!run.micro_batch) return degrees;
   return fmt::format("{} · micro-batch {}", degrees, *run.micro_batch);
 }

@@ -174,8 +174,8 @@ std::vector<OperatorMeasurement> operators_with_reception(const Sample& sample) 
     if (one.role == OperatorRole::communication) receive_s -= one.time_s;
   }
   std::vector<OperatorMeasurement> operators = sample.operators;
-  operators.insert(operators.begin(),
-                   {"pipeline.receive", receive_s, 0, 0, OperatorRole::communication});
+  operators.insert(operators.begin(), {"pipeline.receive", std::max(0.0, receive_s), 0, 0,
+                                       OperatorRole::communication});
   return operators;
 }
 

@@ -25,7 +25,7 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
 /// CLIP's ViT-L/14 of 336 pixels (arXiv 2103.00020).
 void count_clip_large(ModelSpec& spec) {
   constexpr std::int64_t kSide = 24;
-  constexpr std::int64_t kPatchElements = 3 * 14 * 14;
+  constexpr std::int64_t kPatchElements = std::int64_t{3} * 14 * 14;
   TowerLayers layers;
   layers.count = 24;
   layers.width = 1024;
@@ -56,7 +56,7 @@ void count_phi3_projector(ConfigReader& config, ModelSpec& spec) {
     layer->ignore({"hd_transform_order"});
     layer->finish();
   }
-  constexpr std::int64_t kBlock = 4 * 1024;
+  constexpr std::int64_t kBlock = 4096;  // 2 × 2 patches of CLIP's width, 1024
   TowerWeights projector(spec, ModelPart::projector);
   projector.linear("up", kBlock, spec.hidden_size, WeightRole::projector);
   projector.linear("down", spec.hidden_size, spec.hidden_size, WeightRole::projector);
