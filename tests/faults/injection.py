@@ -61,7 +61,9 @@ class Injection:
         faults = self.faults
         faults.check(result.status in DOCUMENTED, f"{fault} {command} exits with {result.status}: {result.err[:300]}")
         if result.status in (2, 3):
-            faults.check(result.err.startswith("headroom: error: "), f"{fault} {command} says nothing: {result.err}")
+            # Notes may come first.
+            said = any(line.startswith("headroom: error: ") for line in result.err.splitlines())
+            faults.check(said, f"{fault} {command} says nothing: {result.err}")
         left = [name for name in faults.files() if name.startswith(".")]
         faults.check(left == [], f"{fault} {command} leaves {left}")
 
