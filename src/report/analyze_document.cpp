@@ -61,10 +61,10 @@ class CostTable {
     table_.columns = {
         words_column(std::move(first_key), std::move(first_title)),
         number_column("parameters", "Parameters"),
-        number_column("parameter_share_percent", "Share", percent, Importance::optional),
+        share_column("parameter_share_percent", "Share", percent, Importance::optional),
         number_column("weight_bytes", "Weights", in_unit(byte_unit(total_.weight_bytes), 2)),
         number_column(matrix_key, training_ ? "Forward" : "Matrix", in_unit(matrix, 3)),
-        number_column(matrix_key + "_share_percent", "Share", percent, Importance::optional),
+        share_column(matrix_key + "_share_percent", "Share", percent, Importance::optional),
     };
     if (training_) {
       table_.columns.push_back(
@@ -211,20 +211,21 @@ void add_memory(const AnalyzeReport& report, Legend& legend, Document& document)
   if (has_policy(last)) document.add_line("reserved at the end", describe_reserved(last));
 }
 
-std::string check_text(const Model& model, Integer parameters) {
+Verdict check_of(const Model& model, Integer parameters) {
   const std::string count =
       model.reference ? with_separators(model.reference->parameters) : std::string();
   switch (check_reference(model, parameters)) {
     case ReferenceCheck::none:
-      return "–  no reference count";
+      return {"–  no reference count", Outcome::none};
     case ReferenceCheck::match:
-      return fmt::format("MATCH  parameters equal the reference count {}", count);
+      return {fmt::format("MATCH  parameters equal the reference count {}", count), Outcome::good};
     case ReferenceCheck::match_rounded:
-      return fmt::format("MATCH  parameters agree with the rounded reference count {}", count);
+      return {fmt::format("MATCH  parameters agree with the rounded reference count {}", count),
+              Outcome::good};
     case ReferenceCheck::mismatch:
       break;
   }
-  return fmt::format("MISMATCH  reference count {}", count);
+  return {fmt::format("MISMATCH  reference count {}", count), Outcome::bad};
 }
 
 /// The source up to its first semicolon; `presets show` prints all of it.
@@ -252,7 +253,8 @@ Document to_document(const AnalyzeReport& report, Detail detail) {
   if (report.workload.phase == Phase::train) document.blocks.push_back(step_line(report));
   add_memory(report, legend, document);
   add_lines(legend.lines(), document);
-  document.add_verdict("check", check_text(report.model, report.figures.parameters));
+  const Verdict check = check_of(report.model, report.figures.parameters);
+  document.add_verdict("check", check.text, check.outcome);
   if (report.model.reference) document.add_verdict("", short_source(*report.model.reference));
   if (report.time) add_time(*report.time, detail, document);
   return document;

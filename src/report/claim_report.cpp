@@ -101,7 +101,8 @@ Document to_document(const ClaimReport& report) {
                      Line{"workload", describe(report.workload, spec, "")},
                      Line{"claim", amount(report.claim, report.unit)},
                      Line{"ours", amount(report.ours.value, report.unit)},
-                     Line{"verdict", claim_verdict(report), LineRole::verdict}};
+                     Line{"verdict", claim_verdict(report), LineRole::verdict,
+                          outcome_of(!report.explanations.empty())}};
   add_legend(report, document);
   for (std::size_t i = 0; i < std::min(kMostShown, report.explanations.size()); ++i) {
     document.blocks.push_back(explanation_table(report, report.explanations[i]));

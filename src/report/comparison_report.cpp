@@ -44,17 +44,17 @@ std::map<std::string, int> shared_reasons(const Comparison& comparison) {
   return reasons;
 }
 
-std::string result_text(const ComparisonRow& row, const std::map<std::string, int>& shared) {
+Verdict result_of(const ComparisonRow& row, const std::map<std::string, int>& shared) {
   switch (row.result) {
     case RowResult::pass:
-      return "PASS";
+      return {"PASS", Outcome::good};
     case RowResult::fail:
-      return "FAIL";
+      return {"FAIL", Outcome::bad};
     case RowResult::skip:
       break;
   }
   const bool is_below = row.reason.empty() || shared.contains(row.reason);
-  return is_below ? "SKIP" : "SKIP: " + row.reason;
+  return {is_below ? "SKIP" : "SKIP: " + row.reason, Outcome::none};
 }
 
 std::string drift_text(const DriftReport& drift) {
@@ -102,6 +102,11 @@ std::optional<bool> passed(RowResult result) {
   return result == RowResult::pass;
 }
 
+Outcome outcome_of_rows(RowResult result) {
+  const std::optional<bool> pass = passed(result);
+  return pass ? outcome_of(*pass) : Outcome::none;
+}
+
 Json drift_json(const Drift& drift) {
   return {{"compute", drift.compute}, {"memory", drift.memory}};
 }
@@ -118,7 +123,7 @@ Document to_document(const Comparison& comparison) {
     if (!is_shown(row)) continue;
     table.rows.push_back({row.title, amount_text(row.predicted, row.kind),
                           amount_text(row.measured, row.kind), difference_text(row),
-                          tolerance_text(row), result_text(row, shared)});
+                          tolerance_text(row), result_of(row, shared)});
   }
   Document document;
   document.add_subject(comparison.model, comparison.workload);
@@ -133,7 +138,7 @@ Document to_document(const Comparison& comparison) {
   }
   if (comparison.ranks) add_ranks(*comparison.ranks, document);
   if (comparison.drift) document.add_line("drift", drift_text(*comparison.drift));
-  document.add_verdict("verdict", comparison.verdict);
+  document.add_verdict("verdict", comparison.verdict, outcome_of_rows(comparison.result));
   return document;
 }
 

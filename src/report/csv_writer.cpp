@@ -32,6 +32,7 @@ std::string csv_quoted(const std::string& text) {
 std::string csv_field(const Cell& cell) {
   return std::visit(Overloaded{[](std::monostate) { return std::string(); },
                                [](const std::string& text) { return csv_quoted(guarded(text)); },
+                               [](const Verdict& verdict) { return csv_quoted(verdict.text); },
                                [](Integer value) { return to_string(value); },
                                [](double value) { return fmt::format("{}", value); }},
                     cell);

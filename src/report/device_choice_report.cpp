@@ -121,7 +121,7 @@ Json json_of(const DeviceRow& row, const DeviceQuestion& question) {
 
 Document to_document(const DeviceChoiceReport& report) {
   Document document = document_of(head_of(report.question));
-  document.add_verdict("verdict", verdict_of(report));
+  document.add_verdict("verdict", verdict_of(report), outcome_of(!report.rows.empty()));
   if (!report.rows.empty()) {
     document.blocks.push_back(Heading{"Fewest devices by weight type"});
     document.blocks.push_back(device_table(report));

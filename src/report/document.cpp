@@ -27,12 +27,20 @@ NumberFormat in_unit(const Unit& unit, int decimals) {
 }
 
 Column words_column(std::string key, std::string title, Importance importance) {
-  return {std::move(key), std::move(title), Alignment::left, {}, importance};
+  return {std::move(key), std::move(title), Alignment::left, {}, importance, CellStyle::figure};
 }
 
 Column number_column(std::string key, std::string title, NumberFormat format,
                      Importance importance) {
-  return {std::move(key), std::move(title), Alignment::right, std::move(format), importance};
+  return {std::move(key),    std::move(title), Alignment::right,
+          std::move(format), importance,       CellStyle::figure};
+}
+
+Column share_column(std::string key, std::string title, NumberFormat format,
+                    Importance importance) {
+  Column column = number_column(std::move(key), std::move(title), std::move(format), importance);
+  column.style = CellStyle::figure_and_bar;
+  return column;
 }
 
 Column milliseconds_column(std::string key, std::string title, Importance importance) {
@@ -58,6 +66,7 @@ std::string cell_text(const Cell& cell, const NumberFormat& format) {
   return std::visit(
       Overloaded{[](std::monostate) { return std::string("–"); },
                  [](const std::string& text) { return text; },
+                 [](const Verdict& verdict) { return verdict.text; },
                  [&](Integer value) { return unscaled ? counted(value) : scaled(value); },
                  [&](double value) { return scaled(value); }},
       cell);
@@ -81,6 +90,9 @@ Document printable(Document document) {
                             for (auto& row : table.rows) {
                               for (Cell& cell : row) {
                                 if (auto* const text = std::get_if<std::string>(&cell)) show(*text);
+                                if (auto* const verdict = std::get_if<Verdict>(&cell)) {
+                                  show(verdict->text);
+                                }
                               }
                             }
                           },

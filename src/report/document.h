@@ -15,8 +15,25 @@
 
 namespace headroom::detail {
 
+/// Of a verdict, for its colour: does the model fit, is the target met?
+enum class Outcome { none, good, bad };
+
+[[nodiscard]] constexpr Outcome outcome_of(bool good) noexcept {
+  return good ? Outcome::good : Outcome::bad;
+}
+
+/// A row's verdict in a word or two: "PASS", "no".
+struct Verdict {
+  std::string text;
+  Outcome outcome = Outcome::none;
+};
+
 /// A value in its base unit; std::monostate means not applicable or unknown, never zero.
-using Cell = std::variant<std::monostate, std::string, Integer, double>;
+using Cell = std::variant<std::monostate, std::string, Verdict, Integer, double>;
+
+[[nodiscard]] inline Verdict yes_or_no(bool good) {
+  return {good ? "yes" : "no", outcome_of(good)};
+}
 
 /// Of a measurement that a signal ended.
 inline constexpr const char* kInterruptedText = "by a signal: these are the runs before";
@@ -30,6 +47,10 @@ template <class Value>
 
 /// Optional columns are dropped on a narrow terminal.
 enum class Importance { essential, optional };
+
+/// How a table on a terminal shows a number: a share in percent has a small bar beside it, where
+/// there is room.
+enum class CellStyle { figure, figure_and_bar };
 
 /// Shows a number as value · multiplier / divisor, with the unit under the column title.
 struct NumberFormat {
@@ -45,6 +66,7 @@ struct Column {
   Alignment alignment = Alignment::right;
   NumberFormat format;
   Importance importance = Importance::essential;
+  CellStyle style = CellStyle::figure;
 };
 
 /// In `unit`, with `decimals` unless it is the base unit.
@@ -54,6 +76,9 @@ struct Column {
                                   Importance importance = Importance::essential);
 [[nodiscard]] Column number_column(std::string key, std::string title, NumberFormat format = {},
                                    Importance importance = Importance::essential);
+/// Percent of a whole, with a bar where there is room.
+[[nodiscard]] Column share_column(std::string key, std::string title, NumberFormat format,
+                                  Importance importance = Importance::essential);
 /// Seconds, shown as milliseconds.
 [[nodiscard]] Column milliseconds_column(std::string key, std::string title,
                                          Importance importance = Importance::essential);
@@ -73,6 +98,7 @@ struct Line {
   std::string label;
   std::string text;
   LineRole role = LineRole::detail;
+  Outcome outcome = Outcome::none;
 };
 
 /// A heading of the blocks that follow.
@@ -97,8 +123,8 @@ struct Document {
   void add_subject(std::string label, std::string text) {
     blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::subject});
   }
-  void add_verdict(std::string label, std::string text) {
-    blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::verdict});
+  void add_verdict(std::string label, std::string text, Outcome outcome = Outcome::none) {
+    blocks.emplace_back(Line{std::move(label), std::move(text), LineRole::verdict, outcome});
   }
 };
 

@@ -26,7 +26,7 @@ Table memory_table(const PlanMemory& memory, Integer capacity) {
   Table table;
   table.columns = {words_column("category", "Memory of the worst rank"),
                    bytes_column("bytes", "Bytes", std::max(memory.total(), capacity)),
-                   number_column("share_percent", "Of device", {"[%]", 1})};
+                   share_column("share_percent", "Of device", {"[%]", 1})};
   for (const MemoryCategory& category : categories_of(memory)) {
     if (category.bytes == 0) continue;
     table.rows.push_back(
@@ -136,8 +136,7 @@ Table format_table(const FitReport& report) {
   for (const FormatFit& format : report.formats) {
     table.rows.push_back({std::string(name_of(format.weights)),
                           std::string(name_of(format.kv_dtype)), format.total_bytes,
-                          std::string(format.fits ? "yes" : "no"),
-                          limit_cell(format.largest_batch)});
+                          yes_or_no(format.fits), limit_cell(format.largest_batch)});
   }
   return table;
 }
@@ -166,7 +165,7 @@ Document to_document(const FitReport& report) {
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
   // The answer comes before its parts.
-  document.add_verdict("verdict", verdict_of(report));
+  document.add_verdict("verdict", verdict_of(report), outcome_of(report.result.fits));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    with_separators(question.load.seq_len)));
   add("largest context",

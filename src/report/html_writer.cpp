@@ -14,6 +14,7 @@ std::string value_attribute(const Cell& cell) {
   return std::visit(
       Overloaded{[](std::monostate) { return std::string(); },
                  [](const std::string&) { return std::string(); },
+                 [](const Verdict&) { return std::string(); },
                  [](Integer value) { return fmt::format(" data-value=\"{}\"", to_string(value)); },
                  [](double value) { return fmt::format(" data-value=\"{}\"", value); }},
       cell);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 namespace headroom::detail {
@@ -70,11 +71,10 @@ std::vector<Symbol> Legend::noted() const {
 
 std::vector<Line> Legend::lines() const { return legend_lines("where", noted()); }
 
-std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& listed) {
+std::vector<Line> packed_lines(std::string label, const std::vector<std::string>& entries) {
   constexpr std::string_view kBetween = " · ";
   std::vector<Line> lines;
-  for (const Symbol symbol : listed) {
-    const std::string entry = entry_of(symbol);
+  for (const std::string& entry : entries) {
     const bool fits = !lines.empty() && display_width(lines.back().text) + display_width(kBetween) +
                                                 display_width(entry) <=
                                             kLegendWidth;
@@ -85,6 +85,12 @@ std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& lis
     }
   }
   return lines;
+}
+
+std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& listed) {
+  std::vector<std::string> entries;
+  std::ranges::transform(listed, std::back_inserter(entries), entry_of);
+  return packed_lines(std::move(label), entries);
 }
 
 std::string symbol_with_value(Symbol symbol, const Bindings& values) {

@@ -33,6 +33,10 @@ class Legend {
   std::array<bool, kSymbolCount> noted_{};
 };
 
+/// Lines of as many entries as fit a terminal, with " · " between them; `label` on the first line.
+[[nodiscard]] std::vector<Line> packed_lines(std::string label,
+                                             const std::vector<std::string>& entries);
+
 /// Entries without values, "d hidden_size · V vocab_size", wrapped; `label` on the first line.
 [[nodiscard]] std::vector<Line> legend_lines(std::string label, const std::vector<Symbol>& listed);
 

@@ -21,7 +21,7 @@ void add_fit_cells(const std::optional<LocalFit>& fit, std::vector<Cell>& row) {
     return;
   }
   row.emplace_back(fit->total_bytes);
-  row.emplace_back(std::string(fit->fits ? "yes" : "no"));
+  row.emplace_back(yes_or_no(fit->fits));
   row.push_back(context_cell(*fit));
 }
 

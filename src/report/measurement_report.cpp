@@ -20,7 +20,7 @@ Table operator_table(const Measurement& measurement) {
   table.columns = {
       words_column("operator", "Operator"),
       milliseconds_column("time_s", "Time"),
-      number_column("time_share_percent", "Share", {"[%]", 2}),
+      share_column("time_share_percent", "Share", {"[%]", 2}),
       number_column("matrix_flops", "Matrix", {"[GFLOP]", 3, kBillion}),
       number_column("flops_per_s", "Rate", {"[GFLOP/s]", 1, kBillion}),
       number_column("bytes_per_s", "Traffic", {"[GB/s]", 1, kBillion}, Importance::optional)};

@@ -81,9 +81,8 @@ Table split_table(const SplitReport& report) {
                    number_column("ttft_s", "TTFT", {"[s]", 2}, Importance::optional)};
   for (const SplitFigures& one : report.others) {
     table.rows.push_back({Integer{one.split.gpu_layers}, Integer{one.split.cpu_moe_layers},
-                          one.device.total(), one.host.total(),
-                          std::string(one.fits ? "yes" : "no"), one.time.decode_s,
-                          one.time.tokens_per_s, one.time.ttft_s});
+                          one.device.total(), one.host.total(), yes_or_no(one.fits),
+                          one.time.decode_s, one.time.tokens_per_s, one.time.ttft_s});
   }
   return table;
 }
@@ -136,7 +135,7 @@ Document to_document(const SplitReport& report) {
                     describe_storage(report.storage, report.storage.bytes, report.parameters));
   add_device(report.question, document);
   document.add_line("host", describe_host(report.host));
-  document.add_verdict("verdict", verdict_of(report));
+  document.add_verdict("verdict", verdict_of(report), outcome_of(report.result.fits));
   document.add_line("split", words_of(report.result.split, report));
   const SplitTime& time = report.result.time;
   document.add_line("decode step", fmt::format("{} = device {} · host {} · link {}",

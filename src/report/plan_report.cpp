@@ -126,7 +126,7 @@ Document to_document(const PlanReport& report) {
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
                               with_separators(static_cast<Integer>(report.search.fitting))));
-  document.add_verdict("verdict", verdict_of(report));
+  document.add_verdict("verdict", verdict_of(report), outcome_of(!report.plans.empty()));
   if (report.plans.empty()) return document;
   const PlanResult& best = report.plans.front();
   add(step_name(question.query.purpose, best.figures.time),
@@ -135,9 +135,6 @@ Document to_document(const PlanReport& report) {
                   describe_bytes(question.rates.memory_bytes)));
   if (!report.engine_command.empty()) add("command", report.engine_command);
   document.blocks.push_back(plan_table(report));
-  add("legend",
-      "MFU: model FLOPs over peak · Comm.: exposed communication · Bubble: pipeline fill and "
-      "drain");
   if (report.lists_front) {
     document.blocks.push_back(Heading{"Pareto front: no other plan is both smaller and faster"});
     document.blocks.push_back(front_table(report));

@@ -8,6 +8,7 @@
 #include "invocation_json.h"
 #include "live_formulas.h"
 #include "pictures.h"
+#include "terms.h"
 #include "trace.h"
 #include "writers.h"
 
@@ -56,6 +57,12 @@ detail::Document with_settings(detail::Document document, const detail::Json& re
   return document;
 }
 
+/// The document as people read it: settings in its header, terms under its tables.
+detail::Document for_readers(detail::Document document, const detail::Json& report,
+                             const RenderOptions& options) {
+  return detail::with_terms(with_settings(std::move(document), report, options));
+}
+
 /// The answer of a report whose header has one stands behind its subject.
 detail::Document with_answer_first(detail::Document document) {
   const auto has_role = [](detail::LineRole role) {
@@ -80,7 +87,7 @@ std::string page_of(const detail::Document& document, const detail::Json& report
                     const RenderOptions& options) {
   const std::vector<std::string>& arguments = options.invocation.arguments;
   return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
-                          .document = printable(with_settings(document, report, options)),
+                          .document = printable(for_readers(document, report, options)),
                           .report = with_invocation(report, options),
                           .pictures = std::move(pictures),
                           .exercises = std::move(exercises)},
@@ -99,7 +106,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
       return detail::to_csv(printable(csv()));
     case Format::markdown:
       return detail::to_markdown(
-          printable(with_answer_first(with_settings(document(), json(), options))));
+          printable(with_answer_first(for_readers(document(), json(), options))));
     case Format::html:
       return page_of(document(), json(), {}, {}, options);
     case Format::trace:
@@ -108,7 +115,7 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::table:
       break;
   }
-  return detail::to_text(printable(with_answer_first(with_settings(document(), json(), options))),
+  return detail::to_text(printable(with_answer_first(for_readers(document(), json(), options))),
                          {options.width, options.colour});
 }
 

@@ -125,7 +125,8 @@ Table plans_table(const ServeReport& report) {
     const ServeFigures& figures = plan.figures;
     const Cell tpot = figures.tpot ? Cell{figures.tpot->at_target} : Cell{};
     table.rows.push_back(
-        {describe(plan.choice, Purpose::serve), std::string(plan.verdict.met() ? "met" : "missed"),
+        {describe(plan.choice, Purpose::serve),
+         Verdict{plan.verdict.met() ? "met" : "missed", outcome_of(plan.verdict.met())},
          figures.ttft.at_target, tpot, figures.end_to_end.at_target, figures.output_tokens_per_s});
   }
   return table;
@@ -245,7 +246,9 @@ Document to_document(const ServeReport& report) {
   document.add_line("devices", types_text(question.plan));
   document.add_line("plan", plan_text(plan, question.limits));
   add_device(question.plan, document);
-  if (!question.targets.empty()) document.add_verdict("targets", verdict_text(report));
+  if (!question.targets.empty()) {
+    document.add_verdict("targets", verdict_text(report), outcome_of(plan.verdict.met()));
+  }
   if (question.speculation) {
     document.add_line("speculation", speculation_text(*question.speculation, plan.figures));
   }

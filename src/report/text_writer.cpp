@@ -4,143 +4,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "ansi.h"
 #include "document.h"
+#include "text_table.h"
 #include "wrap.h"
 
 namespace headroom::detail {
 namespace {
 
-constexpr std::string_view kGap = "  ";
-
-std::string padded_to(const std::string& text, std::size_t width, Alignment alignment) {
-  const std::size_t used = display_width(text);
-  const std::string blanks(width > used ? width - used : 0, ' ');
-  return alignment == Alignment::left ? text + blanks : blanks + text;
-}
+constexpr std::string_view kLabelGap = "  ";
 
 /// Text is wrapped no narrower than this.
 constexpr std::size_t kLeastWidth = 24;
-
-/// A table laid out for a width: drops optional columns, from the right, until it fits; then wraps
-/// the words of its widest column.
-class TextTable {
- public:
-  TextTable(const Table& table, std::size_t width) : table_(table) {
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      widths_.push_back(column_width(column));
-      shown_.push_back(column);
-    }
-    while (width > 0 && total_width() > width && drop_one()) {
-    }
-    if (width > 0 && total_width() > width) narrow_words(total_width() - width);
-  }
-
-  [[nodiscard]] std::string render(Colour colour) const {
-    std::string result = colour == Colour::on ? "\033[1m" : "";
-    result += header([](const Column& c) { return c.title; });
-    const auto unit_label = [](const Column& c) { return c.format.unit_label; };
-    if (!std::ranges::all_of(table_.columns, &std::string::empty, unit_label)) {
-      result += header(unit_label);
-    }
-    if (colour == Colour::on) result += "\033[0m";
-    const std::string rule(total_width(), '-');
-    result += rule + "\n";
-    const std::size_t first_total = table_.rows.size() - table_.total_rows;
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) {
-      if (table_.total_rows > 0 && row == first_total) result += rule + "\n";
-      result += row_text(table_.rows[row]);
-    }
-    return result;
-  }
-
- private:
-  [[nodiscard]] std::size_t column_width(std::size_t column) const {
-    const Column& head = table_.columns[column];
-    std::size_t width = std::max(display_width(head.title), display_width(head.format.unit_label));
-    for (const auto& row : table_.rows) {
-      width = std::max(width, display_width(cell_text(row[column], head.format)));
-    }
-    return width;
-  }
-
-  /// Columns without which a word of the column would be cut.
-  [[nodiscard]] std::size_t least_width(std::size_t column) const {
-    const Column& head = table_.columns[column];
-    std::size_t width = std::max(display_width(head.title), display_width(head.format.unit_label));
-    for (const auto& row : table_.rows) {
-      width = std::max(width, widest_part(cell_text(row[column], head.format)));
-    }
-    return width;
-  }
-
-  /// Makes the widest column of words narrower by `excess`, or by as much as its words allow.
-  void narrow_words(std::size_t excess) {
-    const auto is_narrower = [&](std::size_t a, std::size_t b) { return room(a) < room(b); };
-    const auto widest = std::ranges::max_element(shown_, is_narrower);
-    widths_[*widest] -= std::min(excess, room(*widest));
-  }
-
-  /// Columns by which wrapping can narrow a column.
-  [[nodiscard]] std::size_t room(std::size_t column) const {
-    if (table_.columns[column].alignment != Alignment::left) return 0;
-    return widths_[column] - std::min(widths_[column], least_width(column));
-  }
-
-  /// A row, on several lines if words are wrapped.
-  [[nodiscard]] std::string row_text(const std::vector<Cell>& row) const {
-    std::vector<std::vector<std::string>> cells(row.size());
-    std::size_t height = 1;
-    for (const std::size_t column : shown_) {
-      const std::string text = cell_text(row[column], table_.columns[column].format);
-      cells[column] = wrapped_text(text, widths_[column]);
-      height = std::max(height, cells[column].size());
-    }
-    std::string result;
-    for (std::size_t at = 0; at < height; ++at) {
-      result += line([&](std::size_t column) {
-        return at < cells[column].size() ? cells[column][at] : std::string();
-      });
-    }
-    return result;
-  }
-
-  [[nodiscard]] std::size_t total_width() const {
-    std::size_t width = 0;
-    for (const std::size_t column : shown_) width += widths_[column] + kGap.size();
-    return width - kGap.size();
-  }
-
-  /// Drops the last optional column. Returns false if only essential ones are left.
-  bool drop_one() {
-    const auto optional = [&](std::size_t column) {
-      return table_.columns[column].importance == Importance::optional;
-    };
-    const auto found = std::find_if(shown_.rbegin(), shown_.rend(), optional);
-    if (found == shown_.rend()) return false;
-    shown_.erase(std::next(found).base());
-    return true;
-  }
-
-  template <class TextOf>
-  [[nodiscard]] std::string header(TextOf text_of) const {
-    return line([&](std::size_t column) { return text_of(table_.columns[column]); });
-  }
-
-  template <class TextOf>
-  [[nodiscard]] std::string line(TextOf text_of) const {
-    std::string result;
-    for (const std::size_t column : shown_) {
-      if (column != shown_.front()) result += kGap;
-      result += padded_to(text_of(column), widths_[column], table_.columns[column].alignment);
-    }
-    result.erase(result.find_last_not_of(' ') + 1);
-    return result + "\n";
-  }
-
-  const Table& table_;
-  std::vector<std::size_t> widths_;
-  std::vector<std::size_t> shown_;
-};
 
 /// The widest label of all formulas, which share one "=" column.
 std::size_t formula_label_width(const Document& document) {
@@ -205,26 +80,33 @@ class TextWriter {
   }
 
   void operator()(const Heading& heading) {
-    result_ += layout_.colour == Colour::on ? fmt::format("\033[1m{}\033[0m\n", heading.text)
-                                            : heading.text + "\n";
+    result_ += painted(heading.text, layout_.colour == Colour::on ? kBold : nullptr) + "\n";
   }
   void operator()(const Line& line) {
     if (!follows_same_kind()) line_label_ = line_label_width(document_.blocks, at_);
-    const std::string indent(line_label_ + kGap.size(), ' ');
-    std::string start = padded_to(line.label, line_label_, Alignment::left) + std::string(kGap);
+    const std::string indent(line_label_ + kLabelGap.size(), ' ');
+    std::string start =
+        padded_to(line.label, line_label_, Alignment::left) + std::string(kLabelGap);
+    Outcome outcome = line.outcome;
     for (const std::string& part :
          wrapped_text(line.text, room_after(indent.size(), layout_.width))) {
-      result_ += std::exchange(start, indent) + part + "\n";
+      result_ += std::exchange(start, indent);
+      result_ += with_colour(part, std::exchange(outcome, Outcome::none)) + "\n";
     }
   }
-  void operator()(const Table& table) {
-    result_ += TextTable(table, layout_.width).render(layout_.colour);
-  }
+  void operator()(const Table& table) { result_ += table_text(table, layout_); }
   void operator()(const Formula& formula) {
     result_ += formula_text(formula, formula_label_, layout_.width);
   }
 
  private:
+  /// The answer in its colour: the text before a dash or a gap.
+  [[nodiscard]] std::string with_colour(const std::string& text, Outcome outcome) const {
+    if (layout_.colour == Colour::off) return text;
+    const std::size_t end = std::min({text.find(" — "), text.find("  "), text.size()});
+    return painted(text.substr(0, end), terminal_colour(outcome)) + text.substr(end);
+  }
+
   [[nodiscard]] bool follows_same_kind() const {
     return at_ > 0 && document_.blocks[at_ - 1].index() == document_.blocks[at_].index();
   }

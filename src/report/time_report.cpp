@@ -19,7 +19,7 @@ Table operator_times(const TimePrediction& time, Detail detail) {
                    milliseconds_column("time_s", "Time"),
                    milliseconds_column("low_s", "Low", Importance::optional),
                    milliseconds_column("high_s", "High", Importance::optional),
-                   number_column("share_percent", "Share", {"[%]", 1}),
+                   share_column("share_percent", "Share", {"[%]", 1}),
                    words_column("bound", decodes ? "Prefill by" : "Bound by")};
   if (decodes) table.columns.push_back(words_column("decode_bound", "Decode by"));
   table.columns.push_back(number_column("roofline_percent", "Roofline", {"[%]", 0}));

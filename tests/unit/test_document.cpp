@@ -7,6 +7,7 @@
 #include "json_writer.h"
 #include "similar.h"
 #include "support/data.h"
+#include "text_table.h"
 #include "units.h"
 #include "utf8.h"
 
@@ -217,4 +218,53 @@ TEST_CASE("words of a table are wrapped in their column, and its rule ends at th
         "      micro-batch 2 ·\n"
         "      ZeRO 3\n"
         " 5.0  tp 8\n");
+}
+
+TEST_CASE("shares have bars where the terminal has room, and none in a pipe") {
+  Table table;
+  table.columns = {words_column("name", "Name"),
+                   share_column("share_percent", "Share", {"[%]", 1})};
+  table.rows = {{std::string("a"), 25.0}, {std::string("b"), Cell{}}, {std::string("all"), 100.0}};
+  CHECK(to_text({{table}}).find("█") == std::string::npos);
+  CHECK(to_text({{table}}, {21, Colour::off}).find("█") == std::string::npos);
+  CHECK(to_text({{table}}, {22, Colour::off}) ==
+        "Name  Share\n"
+        "        [%]\n"
+        "----------------------\n"
+        "a      25.0 ██▌\n"
+        "b         –\n"
+        "all   100.0 ██████████\n");
+}
+
+TEST_CASE("an optional column comes before a bar") {
+  Table table;
+  table.columns = {words_column("name", "Name"), share_column("share_percent", "Share", {"[%]", 1}),
+                   number_column("size", "Size", {}, Importance::optional)};
+  table.rows = {{std::string("a"), 25.0, Integer{1}}};
+  const std::string text = to_text({{table}}, {22, Colour::off});
+  CHECK(text.find("Size") != std::string::npos);
+  CHECK(text.find("█") == std::string::npos);
+}
+
+TEST_CASE("a bar has an eighth of a column for 1.25 percent, and ends at 100") {
+  CHECK(share_bar(0).empty());
+  CHECK(share_bar(1.25) == "▏");
+  CHECK(share_bar(50) == "█████");
+  CHECK(share_bar(99) == "█████████▉");
+  CHECK(share_bar(250) == share_bar(100));
+  CHECK(share_bar(-3).empty());
+}
+
+TEST_CASE("a verdict has the colour of its outcome, up to the reason") {
+  Document document;
+  document.add_verdict("verdict", "FITS — 1 GiB free", Outcome::good);
+  CHECK(to_text(document, {80, Colour::on}) == "verdict  \033[1;32mFITS\033[0m — 1 GiB free\n");
+  CHECK(to_text(document) == "verdict  FITS — 1 GiB free\n");
+  Table table;
+  table.columns = {words_column("fits", "Fits"), number_column("batch", "Batch")};
+  table.rows = {{yes_or_no(true), Integer{2}}, {yes_or_no(false), Integer{3}}};
+  const std::string text = to_text({{table}}, {80, Colour::on});
+  CHECK(text.find("\033[1;32myes\033[0m       2\n") != std::string::npos);
+  CHECK(text.find("\033[1;31mno\033[0m        3\n") != std::string::npos);
+  CHECK(to_csv({{table}}) == "fits,batch\nyes,2\nno,3\n");
 }
