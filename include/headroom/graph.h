@@ -152,6 +152,8 @@ struct Weight {
   /// Those bytes by copy, where copies differ; empty where all are equal.
   std::vector<Integer> stored_bytes_of_copy{};
   ModelPart model_part = ModelPart::text;
+  /// Parts of the first dimension, if ranks divide each by itself: Mamba-2's x, B and C.
+  std::vector<Expr> parts{};
 
   /// Elements of one layer's copy.
   [[nodiscard]] Expr elements() const;

@@ -387,6 +387,16 @@ enum class CollectiveKind {
 /// send these in 8 bits, and what comes back in 16 (arXiv 2412.19437, section 3.3.3).
 enum class Dispatch { none, forward, backward };
 
+/// The values of each row whose squares a norm averages: `width` of `row_width`, from `first`. They
+/// are part of one of `groups` that the ranks share.
+struct RowSquares {
+  Integer groups = 1;
+  Expr rows;
+  Expr first;
+  Expr width;
+  Expr row_width;
+};
+
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
 /// sharded graph (parallel_plan.h), whose forward pass runs over several processes.
 struct Collective {
@@ -398,6 +408,9 @@ struct Collective {
   Symbol whole = Symbol::seq_len;  ///< all_gather: the gathered length
   Symbol held = Symbol::seq_len;   ///< all_gather: a rank's shard of it, saved between the passes
   Dispatch dispatch = Dispatch::none;
+  /// all_reduce: the sums of squares that a norm over divided features needs, in float32:
+  /// `[rows, groups]`.
+  std::optional<RowSquares> squares{};
 };
 
 using OpVariant = std::variant<

@@ -57,7 +57,7 @@ TensorId GraphBuilder::gated_delta(const StackContext& stack, TensorId hidden) {
   ShortConvolution convolution;
   convolution.kernel = Integer{spec.conv_kernel_dim};
   qkv = short_convolution(stack, Part::attention_convolution, "delta.convolution",
-                          WeightRole::attention, convolution, qkv);
+                          WeightRole::attention, convolution, qkv, {keys, keys, values});
   std::vector<TensorId> operands{qkv};
   operands.insert(operands.end(), rates.begin(), rates.end());
   if (stack.keys == KeySource::cache) {

@@ -15,11 +15,11 @@ const Expr kConcatenated = Integer{2} * Expr(Symbol::hidden_size);
 
 TensorId GraphBuilder::adapter(const StackContext& stack, const Adapter& adapter, TensorId input) {
   const std::int64_t rank = stack.spec->shared_block->adapter_rank;
-  const auto map = [&](const std::string& path, const Expr& out, TensorId from) {
-    return project(stack, adapter.part, {path, out}, adapter.role, LinearBias::absent, from);
+  const auto map = [&](const Projection& projection, TensorId from) {
+    return project(stack, adapter.part, projection, adapter.role, LinearBias::absent, from);
   };
-  return map(adapter.path + ".up", adapter.out_features,
-             map(adapter.path + ".down", Integer{rank}, input));
+  return map({adapter.path + ".up", adapter.out_features, Projection::Bias::none, adapter.parts},
+             map({adapter.path + ".down", Integer{rank}}, input));
 }
 
 TensorId GraphBuilder::adapted(const StackContext& stack, TensorId projected,
@@ -60,7 +60,9 @@ TensorId GraphBuilder::adapted_network(const StackContext& stack, TensorId input
                        ffn.bias};
   TensorId inner = linear(up, input, {kBatch, stack.tokens, Integer{2} * width});
   const std::string path = fmt::format("mlp.gate_up_adapter_{}", shared_use_);
-  inner = adapted(stack, inner, {{Part::mlp_up, WeightRole::mlp, path, Integer{2} * width}}, input);
+  inner =
+      adapted(stack, inner,
+              {{Part::mlp_up, WeightRole::mlp, path, Integer{2} * width, {width, width}}}, input);
   inner = emit(Part::mlp_activation, "mlp.activation",
                GatedActivation{ffn.activation, stack.rows() * width}, {inner}, {},
                {kBatch, stack.tokens, width});

@@ -35,7 +35,8 @@ TensorId GraphBuilder::scaled(Part part, const std::string& path, double factor,
 
 TensorId GraphBuilder::short_convolution(const StackContext& stack, Part part,
                                          const std::string& path, WeightRole role,
-                                         ShortConvolution op, TensorId input) {
+                                         ShortConvolution op, TensorId input,
+                                         const std::vector<Expr>& parts) {
   op.batch = kBatch;
   op.rows = stack.rows();
   op.channels = graph_.tensors[input].shape.back();
@@ -47,6 +48,7 @@ TensorId GraphBuilder::short_convolution(const StackContext& stack, Part part,
   }
   std::vector<WeightId> weights{weight(part, path + ".weight", {op.channels, op.kernel}, role)};
   if (op.bias) weights.push_back(weight(part, path + ".bias", {op.channels}, role));
+  for (const WeightId id : weights) graph_.weights[id].parts = parts;
   return emit_in_place(part, path, std::move(op), std::move(operands), std::move(weights));
 }
 
@@ -84,6 +86,7 @@ TensorId GraphBuilder::scan(const StackContext& stack, const StateSpaceSpec& spe
     return weight(Part::mixer_scan, path, std::move(shape), kRole);
   };
   std::vector<WeightId> weights;
+  Expr groups = Integer{spec.num_groups};
   ElementType state_type = ElementType::recurrent_state;
   switch (spec.kind) {
     case StateSpaceKind::dual:
@@ -95,16 +98,17 @@ TensorId GraphBuilder::scan(const StackContext& stack, const StateSpaceSpec& spe
       break;
     case StateSpaceKind::lightning:
       state_type = ElementType::kv_cache;  // in the type of the values
+      groups = heads_of(spec.num_groups);  // each head has keys of its own
       break;
   }
   if (stack.keys == KeySource::cache) {
     operands.push_back(tensor("mixer.state", {kBatch, heads, head_dim, state}, state_type));
   }
-  return emit(Part::mixer_scan, "mixer.scan",
-              StateSpaceScan{spec.kind, kBatch, stack.rows(), heads, head_dim,
-                             Integer{spec.num_groups}, state, first_parameter, spec.least_time_step,
-                             spec.greatest_time_step, stack.keys},
-              std::move(operands), std::move(weights), {kBatch, stack.tokens, heads * head_dim});
+  return emit(
+      Part::mixer_scan, "mixer.scan",
+      StateSpaceScan{spec.kind, kBatch, stack.rows(), heads, head_dim, groups, state,
+                     first_parameter, spec.least_time_step, spec.greatest_time_step, stack.keys},
+      std::move(operands), std::move(weights), {kBatch, stack.tokens, heads * head_dim});
 }
 
 TensorId GraphBuilder::gated_scan(const StackContext& stack, const StateSpaceSpec& spec,
@@ -141,12 +145,14 @@ TensorId GraphBuilder::dual_state_space(const StackContext& stack, TensorId hidd
   const Expr shared = Integer{spec.num_groups} * spec.state_size;
   const Expr mixed = inner + Integer{2} * shared;
   hidden = scaled(Part::mixer_in, "mixer.input.scale", factors.input, hidden);
+  const std::vector<Expr> parts{inner, shared, shared};
   const auto in = [&](const std::string& name, const Expr& width) {
     return project(stack, Part::mixer_in, {name, width}, kRole, bias, hidden);
   };
   const TensorId gate =
       scaled(Part::mixer_in, "mixer.gate.scale", factors.gate, in("mixer.gate", inner));
-  TensorId x = in("mixer.x", mixed);
+  TensorId x = project(stack, Part::mixer_in,
+                       {"mixer.x", mixed, Projection::Bias::of_linear, parts}, kRole, bias, hidden);
   const auto scale_part = [&](const std::string& name, double factor, const Expr& first,
                               const Expr& width) {
     if (factor == 1) return;
@@ -161,7 +167,7 @@ TensorId GraphBuilder::dual_state_space(const StackContext& stack, TensorId hidd
   ShortConvolution op;
   op.kernel = Integer{spec.conv_kernel_dim};
   op.bias = spec.convolution_bias;
-  x = short_convolution(stack, Part::mixer_convolution, "mixer.convolution", kRole, op, x);
+  x = short_convolution(stack, Part::mixer_convolution, "mixer.convolution", kRole, op, x, parts);
   TensorId out = gated_scan(stack, spec, scan(stack, spec, inner, {x, time_step}), gate);
   out = project(stack, Part::mixer_out, {"mixer.out", Symbol::hidden_size}, kRole, bias, out);
   return scaled(Part::mixer_out, "mixer.out.scale", factors.output, out);

@@ -219,9 +219,11 @@ TensorId GraphBuilder::linear(const LinearParts& parts, TensorId input,
     out_features += projection.out_features;
     weights.push_back(weight(parts.part, projection.name + ".weight",
                              {projection.out_features, parts.in_features}, parts.role));
+    graph_.weights[weights.back()].parts = projection.parts;
     if (!parts.bias || projection.bias == Projection::Bias::none) continue;
     weights.push_back(
         weight(parts.part, projection.name + ".bias", {projection.out_features}, parts.role));
+    graph_.weights[weights.back()].parts = projection.parts;
   }
   return emit(parts.part, parts.path,
               Linear{parts.rows, parts.in_features, out_features, parts.bias, parts.row_width},

@@ -287,6 +287,7 @@ class GraphBuilder {
     WeightRole role = WeightRole::mlp;
     std::string path;
     Expr out_features;
+    std::vector<Expr> parts{};  ///< as in Projection
   };
   TensorId adapter(const StackContext& stack, const Adapter& adapter, TensorId input);
   /// `projected` plus the adapters' results of `input`, side by side.
@@ -312,8 +313,10 @@ class GraphBuilder {
   TensorId gated_scan(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned,
                       TensorId gate);
   /// Convolves `input`, `[batch, tokens, channels]`, by the kernel, activation and bias of `op`.
+  /// Ranks divide each of the channels' `parts` by itself.
   TensorId short_convolution(const StackContext& stack, Part part, const std::string& path,
-                             WeightRole role, ShortConvolution op, TensorId input);
+                             WeightRole role, ShortConvolution op, TensorId input,
+                             const std::vector<Expr>& parts = {});
   /// A Linear with one projection of all features of `input`.
   TensorId project(const StackContext& stack, Part part, const Projection& projection,
                    WeightRole role, LinearBias bias, TensorId input);

@@ -18,6 +18,7 @@ struct Projection {
   std::string name;
   Expr out_features;
   enum class Bias { of_linear, none } bias = Bias::of_linear;
+  std::vector<Expr> parts{};  ///< of out_features, as in Weight
 };
 
 enum class LinearBias { absent, present };

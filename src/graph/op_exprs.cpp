@@ -124,7 +124,11 @@ class ExprMapper {
   void operator()(SequenceRows& op) const { each(op.batch, op.first, op.tokens, op.width); }
   void operator()(SoftCap& op) const { each(op.elements); }
   void operator()(CrossEntropy& op) const { each(op.rows, op.classes); }
-  void operator()(Collective& op) const { each(op.bytes); }
+  void operator()(Collective& op) const {
+    each(op.bytes);
+    if (!op.squares) return;
+    each(op.squares->rows, op.squares->first, op.squares->width, op.squares->row_width);
+  }
 
  private:
   template <class... Exprs>

@@ -72,7 +72,7 @@ StepBuilder::Run StepBuilder::operator()(const Collective& op) {
   Communicator* const group = group_of(*rank, op.group);
   switch (op.forward) {
     case CollectiveKind::all_reduce:
-      return all_reduce(group);
+      return op.squares ? all_reduce_squares(group, *op.squares) : all_reduce(group);
     case CollectiveKind::all_gather:
       return node_->output == node_->inputs.front() ? gather_features(group) : gather_tokens(group);
     case CollectiveKind::reduce_scatter:
@@ -95,6 +95,29 @@ StepBuilder::Run StepBuilder::all_reduce(Communicator* group) {
     copy_input();
     group->all_reduce(values(x, count));
     return StepCount{0, 2 * count * kFloatBytes};
+  };
+}
+
+RowSums StepBuilder::row_sums(Integer groups, std::int64_t width) const {
+  const GroupPosition& tensor = program_.rank_->tensor;
+  RowSums rows{static_cast<std::int64_t>(groups)};
+  rows.group = tensor.rank * rows.groups / tensor.ranks;
+  // Heads of keys that several ranks hold count as often in the sums.
+  rows.features = width * (tensor.ranks / rows.groups);
+  return rows;
+}
+
+/// Sums the squares of each row's features over the ranks that hold parts of them.
+StepBuilder::Run StepBuilder::all_reduce_squares(Communicator* group, const RowSquares& squares) {
+  require_group(group);
+  NormArguments args{integer(squares.rows), integer(squares.width), nullptr, nullptr, 0};
+  args.stride = integer(squares.row_width);
+  const RowSums rows = row_sums(squares.groups, args.width);
+  const std::int64_t count = args.rows * rows.groups;
+  return [=, x = input(0) + integer(squares.first), sums = output()](std::int64_t /*layer*/) {
+    sum_squares(rows, args, x, sums);
+    group->all_reduce(values(sums, count));
+    return StepCount{0, (args.rows * args.width + 2 * count) * kFloatBytes};
   };
 }
 

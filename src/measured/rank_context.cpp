@@ -72,22 +72,14 @@ bool computes_by_row(const Op& op) {
       op);
 }
 
-/// Returns whether a norm averages over all heads, which would need the sum of all ranks' squares.
-bool normalises_divided(const Node& node) {
-  if (const auto* const norm = std::get_if<Norm>(&node.op)) {
-    return headroom::detail::mentions_divided(norm->width);
-  }
-  const auto* const heads = std::get_if<HeadNorm>(&node.op);
-  return heads != nullptr && heads->scope == QueryKeyNormScope::all_heads &&
-         headroom::detail::mentions_divided(heads->heads.heads);
-}
-
-/// Returns whether a state-space or delta layer has heads that ranks divide: its projections hold
-/// parts for all heads beside parts that each head shares, in one weight.
-bool divides_mixer(const Node& node) {
-  const bool mixes = std::holds_alternative<StateSpaceScan>(node.op) ||
-                     std::holds_alternative<GatedDelta>(node.op);
-  return mixes && headroom::detail::mentions_divided(node.op);
+/// Returns whether a norm needs other sums over the ranks than those of squares: those of a layer
+/// norm, or of groups that begin and end within a rank.
+bool needs_other_sums(const Node& node, std::int64_t ranks) {
+  const auto* const op = std::get_if<Collective>(&node.op);
+  if (op == nullptr || !op->squares) return false;
+  constexpr Integer kSumBytes = sizeof(float);
+  const RowSquares& squares = *op->squares;
+  return ranks % squares.groups != 0 || !(op->bytes == kSumBytes * squares.groups * squares.rows);
 }
 
 bool has_token_shards(const Tensor& tensor) {
@@ -129,17 +121,12 @@ void set_token_shards(Bindings& sizes, std::int64_t seq_len, Phase phase, const 
 }
 
 void require_rank_runs(const Graph& sharded, const RankContext& rank) {
-  const bool divides = rank.tensor.ranks > 1;
   const bool shards_tokens = rank.sequence == SequenceShards::on;
   for (const Block& block : sharded.blocks) {
     for (const Node& node : block.nodes) {
-      if (divides && normalises_divided(node)) {
-        refuse(block, node, "normalises features that tensor parallelism divides",
-               "leave out tensor parallelism; a run has no collective for it");
-      }
-      if (divides && divides_mixer(node)) {
-        refuse(block, node, "scans heads that tensor parallelism divides",
-               "use pipeline parallelism, which leaves layers whole");
+      if (needs_other_sums(node, rank.tensor.ranks)) {
+        refuse(block, node, "a run has no such sums of a norm over several ranks",
+               "use pipeline parallelism, or another number of tensor-parallel ranks");
       }
       const bool sharded_output = shards_tokens && has_token_shards(sharded.tensors[node.output]);
       if (sharded_output && !computes_by_row(node.op)) {

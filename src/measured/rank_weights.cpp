@@ -70,7 +70,11 @@ std::set<std::string> weights_summed_once(const Graph& graph) {
 class RankWeights final : public WeightSource {
  public:
   RankWeights(const Graph& model, const RankContext& rank, WeightSource& whole)
-      : model_(model), rank_(rank), whole_(whole), summed_once_(weights_summed_once(graph())) {}
+      : model_(model), rank_(rank), whole_(whole) {
+    const Graph own = rank.shard(model);
+    summed_once_ = weights_summed_once(own);
+    rank_sizes_ = own.sizes;
+  }
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
@@ -79,6 +83,7 @@ class RankWeights final : public WeightSource {
     const Weight& full = model_weight(weight);
     const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
     if (sizes == shape) return whole_.load(full, sizes, layer);
+    if (!full.parts.empty()) return load_parts(full, sizes, layer);
     return whole_.load_part(full, sizes, layer, slices_of(full, sizes, shape));
   }
 
@@ -86,7 +91,25 @@ class RankWeights final : public WeightSource {
   void finish() override {}
 
  private:
-  [[nodiscard]] Graph graph() const { return rank_.shard(model_); }
+  /// This rank's slice of each part of the first dimension, one after the other.
+  [[nodiscard]] AlignedVector<float> load_parts(const Weight& weight,
+                                                const std::vector<std::int64_t>& whole,
+                                                std::int64_t layer) const {
+    std::vector<WeightSlice> slices;
+    for (const std::int64_t size : whole) slices.push_back({0, size, size});
+    AlignedVector<float> values;
+    std::int64_t begin = 0;
+    for (const Expr& part : weight.parts) {
+      const std::int64_t size = integer_of(part, model_.sizes);
+      const std::int64_t count = integer_of(part, rank_sizes_);
+      const std::int64_t first = count == size ? 0 : rank_.tensor.rank * count;
+      slices.front() = {begin + first, count, whole.front()};
+      const AlignedVector<float> slice = whole_.load_part(weight, whole, layer, slices);
+      values.insert(values.end(), slice.begin(), slice.end());
+      begin += size;
+    }
+    return values;
+  }
 
   /// The weight of the whole model that `own` is a part of. Layers of several kinds have weights of
   /// one path, with shapes of their own.
@@ -148,6 +171,7 @@ class RankWeights final : public WeightSource {
   const RankContext& rank_;
   WeightSource& whole_;
   std::set<std::string> summed_once_;
+  Bindings rank_sizes_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "evaluate.h"
 #include "kernels/elementwise.h"
 #include "kernels/state_kernels.h"
 #include "step_builder.h"
@@ -46,6 +47,11 @@ StepBuilder::Run StepBuilder::operator()(const ShortConvolution& op) {
   };
 }
 
+std::int64_t StepBuilder::first_head_of_rank(std::int64_t heads, std::int64_t all) const {
+  const RankContext* const rank = program_.rank_;
+  return rank == nullptr || heads == all ? 0 : rank->tensor.rank * heads;
+}
+
 StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
   StateSpaceArguments args;
   args.kind = op.kind;
@@ -57,13 +63,17 @@ StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
   args.state_size = integer(op.state_size);
   args.least_time_step = static_cast<float>(op.least_time_step);
   args.greatest_time_step = static_cast<float>(op.greatest_time_step);
+  const bool lightning = op.kind == StateSpaceKind::lightning;
+  if (!lightning) {
+    args.all_heads = integer_of(op.heads, program_.whole_sizes_);
+    args.first_head = first_head_of_rank(args.heads, args.all_heads);
+  }
   const std::int64_t shared = args.groups * args.state_size;
   const std::int64_t rows = args.batch * args.seq_len;
   const auto rows_of = [&](std::size_t index) {
     return TokenRows{input(index), floats_of(node_->inputs[index]) / rows};
   };
   args.x = rows_of(0);
-  const bool lightning = op.kind == StateSpaceKind::lightning;
   if (!lightning) args.time_step = rows_of(1);
   args.b = rows_of(op.kind == StateSpaceKind::selective ? 2 : 0);
   args.b.data += integer(op.first_parameter);
@@ -82,10 +92,12 @@ StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
 StepBuilder::ScanWeights StepBuilder::scan_weights(const StateSpaceScan& op) const {
   if (op.kind == StateSpaceKind::lightning) {
     auto decays = std::make_shared<std::vector<float>>();
-    return [decays, layers = program_.spec_.main_stack().num_layers](StateSpaceArguments& args,
-                                                                     std::int64_t layer) {
-      *decays = lightning_decays(args.heads, layer, layers);
-      args.decay = decays->data();
+    const std::int64_t heads = integer_of(op.heads, program_.whole_sizes_);
+    return [decays, heads, first = first_head_of_rank(integer(op.heads), heads),
+            layers = program_.spec_.main_stack().num_layers](StateSpaceArguments& args,
+                                                             std::int64_t layer) {
+      *decays = lightning_decays(heads, layer, layers);
+      args.decay = decays->data() + first;
     };
   }
   const bool biased = op.kind == StateSpaceKind::dual;

@@ -9,7 +9,6 @@
 #include "evaluate.h"
 #include "headroom/error.h"
 #include "kernels/elementwise.h"
-#include "kernels/normalize.h"
 #include "kernels/relative_bias.h"
 
 namespace headroom::measured {
@@ -158,6 +157,23 @@ StepBuilder::NormWeights StepBuilder::norm_weights(const NormSpec& spec) {
   return found;
 }
 
+StepBuilder::NormKernel StepBuilder::norm_kernel(const NormSpec& spec, std::int64_t width) const {
+  if (node_->inputs.size() > 1) {
+    const auto groups = *program_.graph_.tensors[node_->inputs[1]].shape.back().constant();
+    return [rows = row_sums(groups, width), sums = input(1)](const NormArguments& norm,
+                                                             const float* x, float* out) {
+      rms_norm_of(rows, sums, norm, x, out);
+    };
+  }
+  switch (spec.kind) {
+    case NormKind::layer_norm:
+      return layer_norm;
+    case NormKind::rms_norm:
+      break;
+  }
+  return rms_norm;
+}
+
 StepBuilder::Run StepBuilder::norm_over_positions(const Norm& op) {
   NormArguments args;
   args.eps = static_cast<float>(op.spec.eps);
@@ -179,9 +195,8 @@ StepBuilder::Run StepBuilder::operator()(const Norm& op) {
   NormArguments args{integer(op.rows), integer(op.width), nullptr, nullptr,
                      static_cast<float>(op.spec.eps)};
   if (!op.row_width.is_zero()) args.stride = integer(op.row_width);
-  const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return [=, weights = norm_weights(op.spec), copy_input = input_copy(), x = input(0),
-          out = output()](std::int64_t layer) mutable {
+  return [=, kernel = norm_kernel(op.spec, args.width), weights = norm_weights(op.spec),
+          copy_input = input_copy(), x = input(0), out = output()](std::int64_t layer) mutable {
     // The kernel skips the gaps between rows, so they are copied first.
     const bool strided = args.stride != 0;
     if (strided) copy_input();
@@ -217,8 +232,8 @@ StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
   if (all_heads) args.width = heads * width;
   // One weight row for all heads, or one per head.
   const std::int64_t weight_step = op.scope == QueryKeyNormScope::each_head_own_weight ? width : 0;
-  const auto kernel = op.spec.kind == NormKind::layer_norm ? layer_norm : rms_norm;
-  return [=, weights = norm_weights(op.spec), copy_rows = head_rows_copy(op.heads),
+  return [=, kernel = norm_kernel(op.spec, heads * width), weights = norm_weights(op.spec),
+          copy_rows = head_rows_copy(op.heads),
           x = output() + integer(op.heads.first)](std::int64_t layer) mutable {
     copy_rows();
     weights.bind(args, layer);

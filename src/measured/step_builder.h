@@ -13,6 +13,7 @@
 #include "kernels/blocked_attention.h"
 #include "kernels/convolution.h"
 #include "kernels/experts.h"
+#include "kernels/normalize.h"
 #include "kernels/rotary.h"
 #include "kernels/sliding_chunks.h"
 #include "kernels/state_kernels.h"
@@ -160,6 +161,12 @@ class StepBuilder {
   /// Weights of a norm by layer; 1 is added to weights stored as w with 1 + w meant.
   struct NormWeights;
   [[nodiscard]] NormWeights norm_weights(const NormSpec& spec);
+  using NormKernel = std::function<void(const NormArguments& norm, const float* x, float* out)>;
+  /// Of `width` features; with the ranks' sums of squares, the node's second input, if ranks divide
+  /// them.
+  [[nodiscard]] NormKernel norm_kernel(const NormSpec& spec, std::int64_t width) const;
+  /// The sums over the tensor-parallel ranks, each with `width` features of one of `groups`.
+  [[nodiscard]] RowSums row_sums(Integer groups, std::int64_t width) const;
   [[nodiscard]] Run norm_over_positions(const Norm& op);
   /// Packed linear layers of the node's first weight, by layer of the stack.
   [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
@@ -186,6 +193,7 @@ class StepBuilder {
   [[nodiscard]] Run keep_sound(const PatchRows& op);
   // Collectives of a sharded graph.
   [[nodiscard]] Run all_reduce(Communicator* group);
+  [[nodiscard]] Run all_reduce_squares(Communicator* group, const RowSquares& squares);
   [[nodiscard]] Run send_to_experts(Communicator* group);
   [[nodiscard]] Run return_from_experts(Communicator* group);
   /// `run` of the node that is being bound. On the way between tokens and experts of several ranks
@@ -232,6 +240,8 @@ class StepBuilder {
   using State = std::function<float*(std::int64_t layer)>;
   [[nodiscard]] State state_of(KeySource source, const Expr& elements);
   /// Binds the decays of a scan in a layer.
+  /// Of `all` heads, those of a rank are consecutive.
+  [[nodiscard]] std::int64_t first_head_of_rank(std::int64_t heads, std::int64_t all) const;
   using ScanWeights = std::function<void(StateSpaceArguments& args, std::int64_t layer)>;
   [[nodiscard]] ScanWeights scan_weights(const StateSpaceScan& op) const;
   /// Position table of the node, from the row of the first position.

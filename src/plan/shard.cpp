@@ -97,7 +97,7 @@ Graph shard_stage(const Graph& graph, const ParallelPlan& plan, std::int64_t sta
   if (whole_experts) result = detail::with_whole_experts(result);
   if (plan.context > 1) result = detail::context_parallel(result);
   if (plan.expert > 1) result = detail::expert_parallel(result, plan.expert);
-  if (plan.tensor > 1) result = detail::tensor_parallel(result, plan.sequence);
+  if (plan.tensor > 1) result = detail::tensor_parallel(result, plan.tensor, plan.sequence);
   result.sizes = rank_sizes(graph.sizes, plan);
   set_layers(result.sizes, detail::layers_of(graph), plan, stage);
   // h·k → d holds for the whole model only; in_whole_sizes() restores it.

@@ -3,7 +3,8 @@
 //   column      whole features in, divided out (attention.qkv, mlp.up, logits): reads the whole
 //               sequence; all-reduces the gradient of its input
 //   row         divided in, whole out (attention.out, mlp.down): all-reduces its partial sums
-//   local       divided in and out (attention, activation): no communication
+//   local       divided in and out (attention, activation): no communication, but for a norm over
+//               divided features
 //   partial     row-parallel GEMMs of routed experts: with sequence parallelism their partial sums
 //               are reduced before they return to the ranks of their tokens, otherwise after the
 //               experts of a token are combined
@@ -13,9 +14,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "divided_norm.h"
 #include "op_exprs.h"
 #include "op_kind.h"
 
@@ -66,8 +69,9 @@ Role role_of(const Node& node, const Graph& graph) {
 
 class TensorParallelPass {
  public:
-  TensorParallelPass(const Graph& source, SequenceParallel sequence)
+  TensorParallelPass(const Graph& source, std::int64_t ranks, SequenceParallel sequence)
       : source_(source),
+        ranks_(ranks),
         sequence_(sequence == SequenceParallel::on),
         training_(source.options.phase == Phase::train),
         result_(source) {}
@@ -116,6 +120,7 @@ class TensorParallelPass {
       input = current(input);
       if ((role != Role::replicated || selects) && is_whole(input)) input = gathered(input, node);
     }
+    if (role == Role::local) sum_norm(node);
     if (role == Role::replicated && sequence_) {
       node.op = map_exprs(std::move(node.op), [](const Expr& expr) { return sharded(expr); });
       shard_sequence(node.output);
@@ -127,6 +132,18 @@ class TensorParallelPass {
     result_.blocks.back().nodes.push_back(node);
     if (role == Role::row) current_[output] = reduced(node, output);
     if (is_loss) reduce_loss(node);
+  }
+
+  /// A norm reads the ranks' sums, if it needs them, as a second input.
+  void sum_norm(Node& node) {
+    std::optional<Collective> sums = norm_sums(node.op, ranks_);
+    node.op = with_groups_of_rank(std::move(node.op), ranks_);
+    if (!sums) return;
+    const TensorId squares =
+        add_tensor(node.path + ".squares", {sums->squares->rows, sums->squares->groups});
+    add(node, node.path + ".all_reduce", std::move(*sums), node.inputs.front(), squares,
+        Placement::new_buffer);
+    node.inputs.push_back(squares);
   }
 
   /// The role of an operator that reads partial sums of experts. Tokens return from the experts'
@@ -272,6 +289,7 @@ class TensorParallelPass {
   }
 
   const Graph& source_;
+  std::int64_t ranks_;
   bool sequence_;
   bool training_;
   Graph result_;
@@ -284,8 +302,8 @@ class TensorParallelPass {
 
 }  // namespace
 
-Graph tensor_parallel(const Graph& graph, SequenceParallel sequence) {
-  return TensorParallelPass(graph, sequence).run();
+Graph tensor_parallel(const Graph& graph, std::int64_t ranks, SequenceParallel sequence) {
+  return TensorParallelPass(graph, ranks, sequence).run();
 }
 
 }  // namespace headroom::detail

@@ -1,5 +1,6 @@
 #include "normalize.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -71,12 +72,15 @@ void layer_norm_row(const NormArguments& norm, const float* x, float* out) {
   normalise_row(norm, x, mean, 1.0F / std::sqrt(squares / width + norm.eps), out);
 }
 
-void rms_norm_row(const NormArguments& norm, const float* x, float* out) {
-  const float squares = sum_over(norm.width, [&](std::int64_t i, std::int64_t n) {
+float squares_of(const float* x, std::int64_t width) {
+  return sum_over(width, [&](std::int64_t i, std::int64_t n) {
     const Floats value = load_lanes(x + i, n);
     return value * value;
   });
-  const float mean_square = squares / static_cast<float>(norm.width);
+}
+
+void rms_norm_row(const NormArguments& norm, const float* x, float* out) {
+  const float mean_square = squares_of(x, norm.width) / static_cast<float>(norm.width);
   normalise_row(norm, x, 0.0F, 1.0F / std::sqrt(mean_square + norm.eps), out);
 }
 
@@ -106,14 +110,28 @@ void rms_norm(const NormArguments& norm, const float* x, float* out) {
   for_rows(norm, [&](std::int64_t at) { rms_norm_row(norm, x + at, out + at); });
 }
 
+void sum_squares(const RowSums& rows, const NormArguments& norm, const float* x, float* sums) {
+  std::fill_n(sums, norm.rows * rows.groups, 0.0F);
+  const std::int64_t stride = norm.stride == 0 ? norm.width : norm.stride;
+  for_rows(norm, [&](std::int64_t at) {
+    sums[at / stride * rows.groups + rows.group] = squares_of(x + at, norm.width);
+  });
+}
+
+void rms_norm_of(const RowSums& rows, const float* sums, const NormArguments& norm, const float* x,
+                 float* out) {
+  const std::int64_t stride = norm.stride == 0 ? norm.width : norm.stride;
+  for_rows(norm, [&](std::int64_t at) {
+    const float squares = sums[at / stride * rows.groups + rows.group];
+    const float mean_square = squares / static_cast<float>(rows.features);
+    normalise_row(norm, x + at, 0.0F, 1.0F / std::sqrt(mean_square + norm.eps), out + at);
+  });
+}
+
 void unit_length(std::int64_t rows, std::int64_t width, float* x) {
   const NormArguments row{1, width, nullptr, nullptr, 0};
   for (float* const end = x + rows * width; x != end; x += width) {
-    const float squares = sum_over(width, [&](std::int64_t i, std::int64_t n) {
-      const Floats value = load_lanes(x + i, n);
-      return value * value;
-    });
-    normalise_row(row, x, 0.0F, 1.0F / std::sqrt(squares), x);
+    normalise_row(row, x, 0.0F, 1.0F / std::sqrt(squares_of(x, width)), x);
   }
 }
 

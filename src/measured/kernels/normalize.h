@@ -21,6 +21,22 @@ void layer_norm(const NormArguments& norm, const float* x, float* out);
 /// out = x / √(mean of x² + eps) · weight + bias (arXiv 1910.07467). out may be x.
 void rms_norm(const NormArguments& norm, const float* x, float* out);
 
+/// Sums of squares of rows of `features` values, of which this process has `width`, in one of
+/// several groups.
+struct RowSums {
+  std::int64_t groups = 1;
+  std::int64_t group = 0;     ///< of this process
+  std::int64_t features = 0;  ///< of a group
+};
+
+/// Writes the sum of squares of each row's `width` values to sums [rows, groups], zeros for other
+/// groups.
+void sum_squares(const RowSums& rows, const NormArguments& norm, const float* x, float* sums);
+
+/// rms_norm with the mean over all of a row's features. out may be x.
+void rms_norm_of(const RowSums& rows, const float* sums, const NormArguments& norm, const float* x,
+                 float* out);
+
 /// Divides every row of x [rows, width] by its Euclidean length. A row of zeros becomes NaN, as in
 /// the reference code.
 void unit_length(std::int64_t rows, std::int64_t width, float* x);

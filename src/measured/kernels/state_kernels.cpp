@@ -54,7 +54,8 @@ struct ScanHead {
     return std::clamp(step, args.least_time_step, args.greatest_time_step);
   }
   [[nodiscard]] std::int64_t parameter() const {
-    return head / (args.heads / args.groups) * args.state_size;
+    const std::int64_t all_heads = args.all_heads == 0 ? args.heads : args.all_heads;
+    return (args.first_head + head) / (all_heads / args.groups) * args.state_size;
   }
 };
 

@@ -40,6 +40,8 @@ struct StateSpaceArguments {
   std::int64_t heads = 0;
   std::int64_t head_dim = 1;
   std::int64_t groups = 1;
+  std::int64_t first_head = 0;  ///< of those that share the groups
+  std::int64_t all_heads = 0;   ///< 0: heads
   std::int64_t state_size = 0;
   float least_time_step = 0;
   float greatest_time_step = 0;
@@ -55,8 +57,8 @@ struct StateSpaceArguments {
   float* out = nullptr;            ///< [batch, seq_len, heads·head_dim]
 };
 
-/// Decays of a lightning layer's heads: exp(-s_h) with the slopes 2^(-8·h/heads), h from 1, times
-/// 1 - layer/(layers - 1 + 1e-5) + 1e-5 (transformers, MiniMaxLightningAttention).
+/// Decays of all heads of a lightning layer: exp(-s_h) with the slopes 2^(-8·h/heads), h from 1,
+/// times 1 - layer/(layers - 1 + 1e-5) + 1e-5 (transformers, MiniMaxLightningAttention).
 [[nodiscard]] std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer,
                                                   std::int64_t layers);
 
