@@ -135,9 +135,9 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
   if (const auto rule = broken_rule(plan, limits)) {
     throw IllegalPlan({*rule, choice, Load{}, limits});
   }
-  if (plan.pipeline > 1 && (spec.tower || spec.audio_tower)) {
+  if (plan.pipeline > 1 && spec.head.similarity) {
     throw Error(ErrorCode::invalid_input,
-                "no pipeline runs a model with an encoder of images or sound; fit counts it", {},
+                "no pipeline runs two encoders whose outputs are compared; fit counts it", {},
                 "leave out pipeline parallelism");
   }
   require_replicas_run(plan, workload);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph_passes.h"
 #include "op_kind.h"
 
 namespace headroom::detail {
@@ -43,7 +44,7 @@ std::size_t last_layers(const Graph& graph, bool encoder) {
   std::size_t last = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     const Block& block = graph.blocks[i];
-    if (block.is_layers() && in_encoder(block) == encoder) last = i;
+    if (is_stage_layers(block) && in_encoder(block) == encoder) last = i;
   }
   return last;
 }
@@ -58,6 +59,10 @@ Section::Kind outside_section(const Block& block, bool before_layers) {
 
 }  // namespace
 
+bool is_stage_layers(const Block& block) {
+  return block.is_layers() && std::ranges::none_of(block.nodes, in_tower);
+}
+
 bool in_encoder(const Block& block) {
   return !block.nodes.empty() && block.nodes.front().component.stack == StackRole::encoder;
 }
@@ -66,7 +71,7 @@ std::vector<LayerKind> layer_kinds(const Graph& graph) {
   const std::int64_t encoder_layers = layers_of(graph).encoder;
   std::vector<LayerKind> kinds;
   for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
+    if (!is_stage_layers(block)) continue;
     const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
     const std::int64_t first = block.first_layer + (in_encoder(block) ? 0 : encoder_layers);
     for (std::int64_t i = 0; i < block.layers_per_run; ++i) {
@@ -79,7 +84,7 @@ std::vector<LayerKind> layer_kinds(const Graph& graph) {
 StackLayers layers_of(const Graph& graph) {
   StackLayers layers{0, 0};
   for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
+    if (!is_stage_layers(block)) continue;
     const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
     (in_encoder(block) ? layers.encoder : layers.main) += runs * block.layers_per_run;
   }
@@ -114,7 +119,7 @@ SectionMap::SectionMap(const Graph& graph) {
   std::size_t next_kind = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     const Block& block = graph.blocks[i];
-    if (block.is_layers()) {
+    if (is_stage_layers(block)) {
       blocks_.push_back({Section::Kind::layers, next_kind});
       next_kind += static_cast<std::size_t>(block.layers_per_run);
     } else {

@@ -76,6 +76,9 @@ class SectionMap {
   std::vector<Section> blocks_;
 };
 
+/// True for layers that a pipeline divides; the first stage runs a tower whole.
+[[nodiscard]] bool is_stage_layers(const Block& block);
+
 /// True if `block` belongs to an encoder-decoder's encoder.
 [[nodiscard]] bool in_encoder(const Block& block);
 
