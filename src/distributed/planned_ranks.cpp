@@ -141,12 +141,6 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
                 "leave out pipeline parallelism");
   }
   require_replicas_run(plan, workload);
-  const bool gathers_output = spec.head.language_model && !spec.head.projects_out;
-  if (plan.sequence == SequenceParallel::on && !gathers_output) {
-    throw Error(ErrorCode::invalid_input,
-                "the outputs of a model without a head over the vocabulary stay sharded by tokens",
-                {}, "leave out sequence parallelism");
-  }
   if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
 }
 

@@ -259,6 +259,22 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   };
 }
 
+std::vector<StepBuilder::PlacedRow> StepBuilder::rows_of_shard(
+    const std::vector<std::int64_t>& rows) const {
+  const std::int64_t length = program_.inputs_.main.seq_len;
+  const Expr& tokens = program_.graph_.tensors[node_->output].shape[1];
+  const std::int64_t held = integer(tokens);
+  const std::int64_t first = first_token_of_shard(tokens);
+  std::vector<PlacedRow> placed;
+  placed.reserve(rows.size());
+  for (std::int64_t i = 0; const std::int64_t row : rows) {
+    const std::int64_t token = row % length - first;
+    if (token >= 0 && token < held) placed.push_back({i, row / length * held + token});
+    ++i;
+  }
+  return placed;
+}
+
 StepBuilder::Run StepBuilder::operator()(const VisualTokens& op) {
   const std::int64_t width = integer(op.width);
   const TokenInputs& tokens = program_.inputs_.main;
@@ -267,19 +283,20 @@ StepBuilder::Run StepBuilder::operator()(const VisualTokens& op) {
   if (std::ssize(rows) != integer(op.rows)) {
     throw Error(ErrorCode::internal, "images or sound without placeholders", program_.spec_.name);
   }
+  const std::vector<PlacedRow> placed = rows_of_shard(rows);
   const bool adds = op.kind == VisualTokens::Kind::add;
   return [=, copy_input = input_copy(), from = input(1), out = output()](std::int64_t /*layer*/) {
     copy_input();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const float* const token = from + static_cast<std::int64_t>(i) * width;
-      float* const to = out + rows[i] * width;
+    for (const PlacedRow& row : placed) {
+      const float* const token = from + row.from * width;
+      float* const to = out + row.to * width;
       if (adds) {
         add_residual(to, token, width);
       } else {
         std::copy_n(token, width, to);
       }
     }
-    return StepCount{0, (adds ? 3 : 2) * std::ssize(rows) * width * kFloatBytes};
+    return StepCount{0, (adds ? 3 : 2) * std::ssize(placed) * width * kFloatBytes};
   };
 }
 

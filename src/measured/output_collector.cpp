@@ -161,6 +161,10 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
     add(fmt::format("hidden_states.{}", spec_.main_stack().num_layers), shape, states);
     add("last_hidden_state", shape, states);
   }
+  // Of shards of the tokens, the run gathers the last states alone.
+  if (const float* const gathered = program.output("output_tokens")) {
+    add_hidden("last_hidden_state", false, gathered);
+  }
   add("logits", {lengths_.batch, program.logit_tokens(), spec_.embedding.vocab_size},
       program.output("logits"));
   if (spec_.head.classifier && !spec_.head.language_model) {

@@ -58,17 +58,21 @@ bool computes_by_row(const Op& op) {
           [](const OneOf<Linear, Norm, HeadNorm, Clamp, Concatenate, OutputGate, Activation,
                          GatedActivation, ResidualAdd, RouterSelect, ExpertLinear, ExpertCombine,
                          RowGate, PositionEmbedding, TokenEmbedding, Dropout, Scale, TrainedScale,
-                         TrainedShift, SoftCap, Collective> auto&) { return true; },
-          [](const OneOf<
-              PatchEmbedding, PatchRows, VisualTokens, Convolution, GridConvolution,
-              RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids,
-              TransformerXlBias, Rotary, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-              AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
-              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
-              TokenShift, TokenMix, WeightedKeyValue, Recurrence, ChannelScale, SelectToken,
-              UnitLength, RepeatedRow, SimilarityLogits, AltUpStep, TimestepFeatures, Modulation,
-              SequenceRows, CrossEntropy> auto&) { return false; }},
+                         TrainedShift, SoftCap, Rotary, VisualTokens, Collective> auto&) {
+            return true;
+          },
+          [](const OneOf<PatchEmbedding, PatchRows, Convolution, GridConvolution,
+                         RelativePositionBias, PositionTableRows, DisentangledBias,
+                         RelativeSinusoids, TransformerXlBias, TemperatureScale, LatentConcat,
+                         HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect,
+                         StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
+                         AttentionContext, FusedAttention, GlobalRows, FeatureMap, LinearAttention,
+                         ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
+                         TokenShift, TokenMix, WeightedKeyValue, Recurrence, ChannelScale,
+                         SelectToken, UnitLength, RepeatedRow, SimilarityLogits, AltUpStep,
+                         TimestepFeatures, Modulation, SequenceRows, CrossEntropy> auto&) {
+            return false;
+          }},
       op);
 }
 

@@ -85,15 +85,17 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
       op.rope.scaling == RopeScalingKind::dynamic || op.rope.scaling == RopeScalingKind::longrope;
   const bool grows = follows && !in_encoder && !prompt && args.shifts == nullptr;
   GrowingRows rows{op.rope, op.direction, width, program_.spec_.position.max_position_embeddings};
-  const std::int64_t first = integer(op.heads.first) + integer(op.first_dim);
+  const std::int64_t offset = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
   const bool starts_at_zero = in_encoder || prompt;
+  const std::int64_t shard = first_token_of_shard(op.seq_len);
   return [=, copy_input = input_copy(), lengths = &program_.lengths_,
           x = output()](std::int64_t /*layer*/) mutable {
     copy_input();
-    args.first_position = starts_at_zero || grows ? 0 : lengths->past;
-    if (grows) rows.fill(*table, lengths->past, lengths->past + args.seq_len);
-    apply_rotary(*table, args, x + first);
+    args.first_position = grows ? 0 : shard + (starts_at_zero ? 0 : lengths->past);
+    const std::int64_t first = lengths->past + shard;
+    if (grows) rows.fill(*table, first, first + args.seq_len);
+    apply_rotary(*table, args, x + offset);
     return StepCount{0, moved * kFloatBytes};
   };
 }

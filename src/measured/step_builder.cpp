@@ -157,6 +157,11 @@ StepBuilder::NormWeights StepBuilder::norm_weights(const NormSpec& spec) {
   return found;
 }
 
+std::int64_t StepBuilder::first_token_of_shard(const Expr& length) const {
+  if (length.degree(Symbol::sequence_shard_len) == 0) return 0;
+  return program_.rank_->tensor.rank * integer(Symbol::sequence_shard_len);
+}
+
 StepBuilder::NormKernel StepBuilder::norm_kernel(const NormSpec& spec, std::int64_t width) const {
   if (node_->inputs.size() > 1) {
     const auto groups = *program_.graph_.tensors[node_->inputs[1]].shape.back().constant();

@@ -240,6 +240,15 @@ class StepBuilder {
   using State = std::function<float*(std::int64_t layer)>;
   [[nodiscard]] State state_of(KeySource source, const Expr& elements);
   /// Binds the decays of a scan in a layer.
+  /// Row `from` of images or sound, and its row `to` among the rank's tokens.
+  struct PlacedRow {
+    std::int64_t from = 0;
+    std::int64_t to = 0;
+  };
+  /// `rows` of the whole batch that are tokens of this rank's shard.
+  [[nodiscard]] std::vector<PlacedRow> rows_of_shard(const std::vector<std::int64_t>& rows) const;
+  /// The first token of this rank's shard of every sequence; 0 unless `length` is a shard's.
+  [[nodiscard]] std::int64_t first_token_of_shard(const Expr& length) const;
   /// Of `all` heads, those of a rank are consecutive.
   [[nodiscard]] std::int64_t first_head_of_rank(std::int64_t heads, std::int64_t all) const;
   using ScanWeights = std::function<void(StateSpaceArguments& args, std::int64_t layer)>;

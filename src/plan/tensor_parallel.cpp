@@ -114,6 +114,9 @@ class TensorParallelPass {
     const bool reads_partial = std::ranges::any_of(
         node.inputs, [&](TensorId input) { return partial_.contains(current(input)); });
     if (reads_partial) role = role_after_experts(node);
+    // Every rank caches all tokens, of a latent that its heads share as well.
+    if (!training_ && sequence_ && std::holds_alternative<KvCacheAppend>(node.op))
+      role = Role::local;
     // One token of a sequence is on one rank, and all need it.
     const bool selects = !training_ && std::holds_alternative<SelectToken>(node.op);
     for (TensorId& input : node.inputs) {
@@ -139,6 +142,7 @@ class TensorParallelPass {
     std::optional<Collective> sums = norm_sums(node.op, ranks_);
     node.op = with_groups_of_rank(std::move(node.op), ranks_);
     if (!sums) return;
+    if (!training_) sums->backward = CollectiveKind::none;
     const TensorId squares =
         add_tensor(node.path + ".squares", {sums->squares->rows, sums->squares->groups});
     add(node, node.path + ".all_reduce", std::move(*sums), node.inputs.front(), squares,
@@ -276,11 +280,18 @@ class TensorParallelPass {
         add_tensor(node.path + ".sum", {Integer{1}}), Placement::in_place);
   }
 
-  /// Gathers a divided output of the graph.
+  /// Gathers an output of the graph: its features if ranks divide them, its tokens if they shard
+  /// these.
   TensorId gathered_output(TensorId output) {
     const TensorId tensor = current(output);
-    if (!divided_.contains(tensor) || training_ || result_.blocks.empty()) return tensor;
-    const Node& last = result_.blocks.back().nodes.back();
+    if (training_ || result_.blocks.empty()) return tensor;
+    Node last = result_.blocks.back().nodes.back();
+    const bool sends_on = result_.blocks.back().path == "pipeline";
+    if (has_token_shards(tensor) && !sends_on) {
+      last.path = "output_tokens";
+      return gathered(tensor, last);
+    }
+    if (!divided_.contains(tensor)) return tensor;
     const Collective gather{RankGroup::tensor, CollectiveKind::all_gather, CollectiveKind::none,
                             bytes_of(tensor)};
     // The gathered copy is the caller's, as other outputs are.

@@ -133,6 +133,7 @@ Workload sharded_workload(const ModelSpec& spec, std::int64_t batch) {
   WorkloadRequest request;
   request.batch_size = batch;
   request.seq_len = 8;
+  request.dtype = DType::float32;  // of all runs, whatever the config states
   return resolve(request, spec);
 }
 
