@@ -362,4 +362,20 @@ class SweepWriter {
   std::string prefix_;  ///< of the last row, up to the batch size
 };
 
+/// All rows of a sweep.
+struct SweepReport {
+  ModelSpec spec;
+  SweepGrid grid;
+  std::string machine;         ///< its name; empty without one
+  std::vector<SweepRow> rows;  ///< in the order of the grid
+};
+
+/// Rows that a page has room for as cells of its pictures.
+inline constexpr Integer kMostPageRows = 400;
+
+/// A page with the rows as heat maps over the two longest axes, or as curves over the only one, the
+/// table, and the JSON lines as one array. Throws Error{invalid_input} for more rows than
+/// kMostPageRows.
+[[nodiscard]] std::string render_page(const SweepReport& report, const RenderOptions& options);
+
 }  // namespace headroom

@@ -16,6 +16,7 @@ namespace {
 
 void run_sweep(const SweepCommand& command) {
   if (distributed::launched_processes() > 1) return sweep_on_ranks(command);
+  if (output_of(command) == SweepOutput::page) return sweep_to_page(command);
   sweep_on_one_process(command);
 }
 
@@ -102,7 +103,8 @@ void add_grid(Command app, SweepGrid& grid) {
 }  // namespace
 
 void add_sweep(Command root) {
-  const Choices<SweepFormat> formats{{"csv", SweepFormat::csv}, {"jsonl", SweepFormat::json_lines}};
+  const Choices<SweepOutput> formats{
+      {"csv", SweepOutput::csv}, {"jsonl", SweepOutput::json_lines}, {"html", SweepOutput::page}};
   auto options = std::make_shared<SweepCommand>();
   Command command = root.add_command("sweep", "Stream the figures of a grid of workloads");
   add_model_argument(command, options->model);
@@ -115,7 +117,8 @@ void add_sweep(Command root) {
   command.add_text("--machine", "MACHINE", options->machine,
                    "Predict the time on: here, a name of `headroom machines`, or a file");
   add_device_efficiencies(command, options->efficiency, "Time");
-  add_choice(command, "--format,-f", options->format, formats, "Format of the rows (csv)");
+  add_choice(command, "--format,-f", options->output, formats,
+             "Format of the rows, or a page with their pictures (csv)");
   command.add_text("--output,-o", "FILE", options->file,
                    "Write to a file, completely or not at all");
   command.add_flag("--quiet,-q", options->quiet, "No notes on standard error");
@@ -127,6 +130,8 @@ void add_sweep(Command root) {
       "  headroom sweep llama-3-8b --phase decode --past 1023..131071:+1024 --batch 1..256:x2 "
       "--weights bf16,fp8\n"
       "  headroom sweep gpt2 --batch 1..1024 --seq 1..1024 --machine a100-80gb --format jsonl\n"
+      "  headroom sweep llama-3-8b --phase decode --past 1023..32767:x2 --batch 1..64:x2 --format "
+      "html -o page.html\n"
       "  mpirun -n 8 headroom sweep gpt2 --batch 1..1024 --seq 1..1024 -o rows.csv");
   command.on_run([options] { run_sweep(*options); });
 }

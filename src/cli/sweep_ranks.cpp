@@ -23,7 +23,7 @@ class SharedSweep {
               measured::Coordinator& world)
       : prepared_(prepared),
         world_(world),
-        writer_(format_of(command), prepared.model.spec, current_invocation()) {
+        writer_(row_format_of(command), prepared.model.spec, current_invocation()) {
     if (world.rank() == 0) stream_.emplace(command.file).text() = writer_.header();
   }
 
@@ -107,6 +107,10 @@ class SharedSweep {
 void sweep_on_ranks(const SweepCommand& command) {
   JoinedProcesses all;
   all.run([&] {
+    if (output_of(command) == SweepOutput::page) {  // a few rows
+      if (all.reports()) sweep_to_page(command);
+      return;
+    }
     PreparedSweep prepared;
     std::optional<SharedSweep> shared;
     all.together([&] {

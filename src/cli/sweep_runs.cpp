@@ -57,9 +57,24 @@ void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
 
 }  // namespace
 
-SweepFormat format_of(const SweepCommand& command) {
-  if (command.format) return *command.format;
-  return format_or(Format::csv) == Format::json ? SweepFormat::json_lines : SweepFormat::csv;
+SweepOutput output_of(const SweepCommand& command) {
+  if (command.output) return *command.output;
+  switch (format_or(Format::csv)) {
+    case Format::json:
+      return SweepOutput::json_lines;
+    case Format::html:
+      return SweepOutput::page;
+    case Format::table:
+    case Format::csv:
+    case Format::markdown:
+    case Format::trace:
+      break;
+  }
+  return SweepOutput::csv;
+}
+
+SweepFormat row_format_of(const SweepCommand& command) {
+  return output_of(command) == SweepOutput::json_lines ? SweepFormat::json_lines : SweepFormat::csv;
 }
 
 PreparedSweep prepare(const SweepCommand& command) {
@@ -130,10 +145,31 @@ bool show_rows(ProgressBar& bar, Integer rows, Integer size) {
                   fmt::format("{} rows", with_separators(rows)));
 }
 
+void sweep_to_page(const SweepCommand& command) {
+  PreparedSweep prepared = prepare(command);
+  if (prepared.rows > kMostPageRows) {
+    throw_invalid_input(fmt::format("a page has room for {} rows, and the grid has {}",
+                                    with_separators(kMostPageRows), with_separators(prepared.rows)),
+                        "widen the steps, such as 1..1024:x2, or take --format csv or jsonl");
+  }
+  OutputOptions options;
+  options.file = command.file;
+  options.quiet = command.quiet;
+  ReportOutput output(options);
+  SweepReport report{std::move(prepared.model.spec), std::move(prepared.grid), {}, {}};
+  if (prepared.machine) report.machine = prepared.machine->name;
+  sweep(report.spec, report.grid, prepared.machine, [&](const SweepRow& row) {
+    detail::throw_if_interrupted();
+    report.rows.push_back(row);
+    return true;
+  });
+  output.write(render_page(report, {.invocation = current_invocation()}), prepared.notes);
+}
+
 void sweep_on_one_process(const SweepCommand& command) {
   PreparedSweep prepared = prepare(command);
   detail::end_at_next_step();
-  SweepWriter writer(format_of(command), prepared.model.spec, current_invocation());
+  SweepWriter writer(row_format_of(command), prepared.model.spec, current_invocation());
   RowStream stream(command.file);
   stream.text() = writer.header();
   constexpr Integer kRowsPerProgress = 1 << 14;

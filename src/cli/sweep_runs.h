@@ -13,6 +13,9 @@
 
 namespace headroom::cli {
 
+/// Rows as they are found, or a page of all.
+enum class SweepOutput { csv, json_lines, page };
+
 /// The options of a sweep.
 struct SweepCommand {
   std::string model;
@@ -20,7 +23,7 @@ struct SweepCommand {
   std::string machine;
   GivenEfficiency efficiency;
   SweepGrid grid;
-  std::optional<SweepFormat> format;
+  std::optional<SweepOutput> output;
   std::string file;
   bool quiet = false;
 };
@@ -37,8 +40,11 @@ struct PreparedSweep {
 /// Reads the model and the machine. Throws Error, also for a grid that no disk holds.
 [[nodiscard]] PreparedSweep prepare(const SweepCommand& command);
 
-/// The format of the rows: the option's, or the user's, whose JSON is lines of it here.
-[[nodiscard]] SweepFormat format_of(const SweepCommand& command);
+/// The option's output, or that of the user's format, whose JSON is lines of it here.
+[[nodiscard]] SweepOutput output_of(const SweepCommand& command);
+
+/// The format of streamed rows.
+[[nodiscard]] SweepFormat row_format_of(const SweepCommand& command);
 
 /// Standard output, or a file that gets its name once it is complete. Writes whole rows only, so
 /// the output of an interrupted sweep is valid.
@@ -69,6 +75,8 @@ bool show_rows(ProgressBar& bar, Integer rows, Integer size);
 void write_end(const SweepCommand& command, const SweepWriter& writer,
                std::vector<std::string> notes);
 
+/// Writes a page of all rows. Throws Error{invalid_input} for more than a page has room for.
+void sweep_to_page(const SweepCommand& command);
 void sweep_on_one_process(const SweepCommand& command);
 /// Every process that was started with this one must call it. Throws Error.
 void sweep_on_ranks(const SweepCommand& command);

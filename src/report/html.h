@@ -11,25 +11,31 @@
 
 #include "document.h"
 #include "headroom/report.h"
-#include "json_writer.h"
 
 namespace headroom::detail {
+
+/// A page has at most 400 kB.
+inline constexpr std::size_t kMostPageBytes = 400'000;
+/// Of the embedded report: tables and formulas need the rest.
+inline constexpr std::size_t kMostReportBytes = 250'000;
 
 /// A report before it is a page.
 struct PageContent {
   std::string name;  ///< the title of a report without a subject
   Document document;
-  Json report;                         ///< embedded, as `--format json` has it
+  std::string report;                  ///< JSON text, embedded
   std::vector<std::string> pictures;   ///< HTML, before the first table
   std::vector<std::string> exercises;  ///< HTML after the document: formulas to try
+  /// A longer report is not embedded.
+  std::size_t most_report_bytes = kMostReportBytes;
 };
 
 /// Text for HTML content and quoted attributes. Bytes that are not printable UTF-8 are written
 /// `\x1b`.
 [[nodiscard]] std::string html_escaped(std::string_view text);
 
-/// JSON for a <script>: "<", ">" and "&" are escapes, so that no text ends the element.
-[[nodiscard]] std::string script_json(const Json& json);
+/// JSON text for a <script>: "<", ">" and "&" are escapes, so that no text ends the element.
+[[nodiscard]] std::string script_json(std::string_view json);
 
 /// The first line with the subject's role; null if there is none.
 [[nodiscard]] const Line* subject_of(const Document& document);

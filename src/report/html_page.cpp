@@ -11,9 +11,6 @@ namespace {
 constexpr std::string_view kArticle = "<article>\n";
 constexpr std::string_view kArticleEnd = "</article>\n";
 
-/// A page has at most 400 kB; tables and formulas need the rest.
-constexpr std::size_t kMostJsonBytes = 250'000;
-
 /// No page loads anything: a browser refuses what the policy does not name.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
@@ -50,9 +47,9 @@ std::string page_end(const Invocation& invocation) {
 }
 
 /// The JSON report for programs, unless it is larger than a page may be.
-std::string embedded_report(const Json& report) {
-  const std::string text = script_json(report);
-  if (text.size() <= kMostJsonBytes) {
+std::string embedded_report(const PageContent& content) {
+  const std::string text = script_json(content.report);
+  if (text.size() <= content.most_report_bytes) {
     return fmt::format("<script type=\"application/json\" class=\"report\">{}</script>\n", text);
   }
   return fmt::format("<p>The JSON report is {} kB, too large to include in this page.</p>\n",
@@ -90,9 +87,9 @@ std::string html_escaped(std::string_view text) {
   return result;
 }
 
-std::string script_json(const Json& json) {
+std::string script_json(std::string_view json) {
   std::string result;
-  for (const char c : to_compact_json_text(json)) {
+  for (const char c : json) {
     const bool is_markup = c == '<' || c == '>' || c == '&';
     result += is_markup ? fmt::format("\\u{:04x}", static_cast<unsigned>(c)) : std::string(1, c);
   }
@@ -101,7 +98,7 @@ std::string script_json(const Json& json) {
 
 std::string to_page(const PageContent& content, const Invocation& invocation) {
   return page_head(page_title(content, invocation)) + std::string(kArticle) + to_html(content) +
-         embedded_report(content.report) + std::string(kArticleEnd) + page_end(invocation);
+         embedded_report(content) + std::string(kArticleEnd) + page_end(invocation);
 }
 
 }  // namespace detail

@@ -255,7 +255,7 @@ std::string live_formulas(const AnalyzeReport& report) {
                      "</details>\n";
   if (can_be_tried(report, figures)) {
     html += fmt::format("<script type=\"application/json\" class=\"formulas\">{}</script>\n",
-                        script_json(to_json(report, figures)));
+                        script_json(to_compact_json_text(to_json(report, figures))));
   } else {
     html +=
         "<p>This model's counts (whole windows, selected keys or images) are not polynomials; run "

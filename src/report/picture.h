@@ -1,4 +1,5 @@
-// Pictures as static SVG: treemaps and plots in the colours of the page, readable without a script.
+// Pictures as static SVG: treemaps, plots, heat maps and bars in the colours of the page, readable
+// without a script.
 // Each is a <figure> whose caption and description say what it shows. Internal to src/report.
 #pragma once
 
@@ -34,7 +35,7 @@ struct PlotPoint {
 };
 
 /// Steps hold each value until the next point. Ranges are pairs of points, each a bar from one to
-/// the other.
+/// the other. Named points of a line are dots with tooltips.
 enum class Drawn { points, line, steps, ranges };
 
 struct PlotSeries {
@@ -54,5 +55,58 @@ struct Plot {
 
 /// Empty without points, or with a value that a logarithmic axis cannot show.
 [[nodiscard]] std::string plot(const Plot& content);
+
+/// One value of a heat map, in the map's unit.
+struct HeatCell {
+  double value = 0;
+  std::string text;  ///< in the cell, if it has room
+  std::string name;  ///< in its tooltip
+};
+
+struct HeatMap {
+  std::string title;
+  std::string description;
+  std::string unit;  ///< of the values, beside the colour scale
+  std::string x_title;
+  std::string y_title;
+  std::vector<std::string> columns;  ///< names of the values of x
+  std::vector<std::string> rows;     ///< names of the values of y, the first on top
+  /// [rows, columns]; empty where nothing is known.
+  std::vector<std::optional<HeatCell>> cells;
+};
+
+/// The colour scale is logarithmic for positive values over more than a decade. Its lightness falls
+/// with the value, so that it reads in grey. Empty without values.
+[[nodiscard]] std::string heat_map(const HeatMap& content);
+
+/// Colour of a fraction in [0, 1] of the scale, "#rrggbb".
+[[nodiscard]] std::string heat_colour(double fraction);
+/// Black or white: the text with the higher contrast on a colour, at least 4.5 on any.
+[[nodiscard]] std::string_view text_colour_on(std::string_view colour);
+
+/// A part of a bar, which begins where the one before ends. Parts with one name have one colour.
+struct BarPart {
+  std::string name;  ///< in the legend
+  double size = 0;   ///< negative: to the left of zero
+  std::string tooltip;
+};
+
+struct Bar {
+  std::string name;
+  std::vector<BarPart> parts;
+  std::string text;  ///< behind the end
+};
+
+/// Several bars with one axis.
+struct Bars {
+  std::string title;
+  std::string description;
+  PlotAxis axis;  ///< linear
+  std::vector<Bar> bars;
+  std::optional<PlotPoint> limit;  ///< a vertical line at x, labelled with its name
+};
+
+/// Horizontal bars. Empty without a part of any size.
+[[nodiscard]] std::string bars(const Bars& content);
 
 }  // namespace headroom::detail

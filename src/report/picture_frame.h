@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headroom::detail {
 
@@ -16,6 +17,19 @@ inline constexpr std::array<std::string_view, 10> kPictureColours{
     "#f9e07f", "#90c5b4", "#e0b089", "#b8c0ff", "#d3d3d3"};
 
 [[nodiscard]] std::string_view picture_colour(std::size_t number) noexcept;
+
+/// Average width of a character of 12 px.
+inline constexpr double kCharacterWidth = 7;
+
+/// "0.5", "1200", "2·10⁹"
+[[nodiscard]] std::string tick_text(double value);
+
+/// Multiples of 1, 2 or 5 times a power of ten in [low, high], about six.
+[[nodiscard]] std::vector<double> linear_ticks(double low, double high);
+
+/// A <text> at a point; `anchor` is start, middle or end.
+[[nodiscard]] std::string picture_text(double x, double y, std::string_view anchor,
+                                       std::string_view words);
 
 /// The <figure> around the elements of an SVG of kPictureWidth by `height`.
 [[nodiscard]] std::string picture_frame(const std::string& title, const std::string& description,

@@ -29,6 +29,39 @@ std::string picture_frame(const std::string& title, const std::string& descripti
       html_escaped(title + ". " + description), elements);
 }
 
+std::string tick_text(double value) {
+  constexpr double kMostPlain = 1e5;
+  if (std::abs(value) < kMostPlain) return fmt::format("{:.6g}", value);
+  const double power = std::floor(std::log10(std::abs(value)) + 1e-9);
+  const double digit = value / std::pow(10, power);
+  std::string text = std::abs(digit - 1) < 1e-6 ? "10" : fmt::format("{:.4g}·10", digit);
+  constexpr std::array<std::string_view, 10> kSuperscripts{"⁰", "¹", "²", "³", "⁴",
+                                                           "⁵", "⁶", "⁷", "⁸", "⁹"};
+  for (const char c : fmt::format("{:.0f}", power)) {
+    text += kSuperscripts[static_cast<std::size_t>(c - '0')];
+  }
+  return text;
+}
+
+std::vector<double> linear_ticks(double low, double high) {
+  const double power = std::pow(10, std::floor(std::log10((high - low) / 4)));
+  double step = power;
+  for (const double factor : {2.0, 5.0, 10.0}) {
+    if ((high - low) / step > 6) step = power * factor;
+  }
+  std::vector<double> result;
+  const auto last = static_cast<std::int64_t>(std::floor(high / step));
+  for (auto at = static_cast<std::int64_t>(std::ceil(low / step)); at <= last; ++at) {
+    result.push_back(static_cast<double>(at) * step);
+  }
+  return result;
+}
+
+std::string picture_text(double x, double y, std::string_view anchor, std::string_view words) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", x, y, anchor,
+                     html_escaped(words));
+}
+
 namespace {
 
 constexpr double kPlotHeight = 320;
@@ -62,24 +95,10 @@ class AxisMap {
   }
 
   [[nodiscard]] std::vector<double> ticks() const {
-    return axis_.scale == AxisScale::linear ? linear_ticks() : logarithmic_ticks();
+    return axis_.scale == AxisScale::linear ? linear_ticks(low_, high_) : logarithmic_ticks();
   }
 
  private:
-  [[nodiscard]] std::vector<double> linear_ticks() const {
-    const double power = std::pow(10, std::floor(std::log10((high_ - low_) / 4)));
-    double step = power;
-    for (const double factor : {2.0, 5.0, 10.0}) {
-      if ((high_ - low_) / step > 6) step = power * factor;
-    }
-    std::vector<double> result;
-    const auto last = static_cast<std::int64_t>(std::floor(high_ / step));
-    for (auto at = static_cast<std::int64_t>(std::ceil(low_ / step)); at <= last; ++at) {
-      result.push_back(static_cast<double>(at) * step);
-    }
-    return result;
-  }
-
   /// 1, 2 and 5 of each decade, or the decades of a long axis.
   [[nodiscard]] std::vector<double> logarithmic_ticks() const {
     constexpr double kLongAxis = 3;
@@ -101,21 +120,6 @@ class AxisMap {
   double low_ = 0;
   double high_ = 1;
 };
-
-/// "0.5", "1200", "2·10⁹"
-std::string tick_text(double value) {
-  constexpr double kMostPlain = 1e5;
-  if (std::abs(value) < kMostPlain) return fmt::format("{:.6g}", value);
-  const double power = std::floor(std::log10(std::abs(value)) + 1e-9);
-  const double digit = value / std::pow(10, power);
-  std::string text = std::abs(digit - 1) < 1e-6 ? "10" : fmt::format("{:.4g}·10", digit);
-  constexpr std::array<std::string_view, 10> kSuperscripts{"⁰", "¹", "²", "³", "⁴",
-                                                           "⁵", "⁶", "⁷", "⁸", "⁹"};
-  for (const char c : fmt::format("{:.0f}", power)) {
-    text += kSuperscripts[static_cast<std::size_t>(c - '0')];
-  }
-  return text;
-}
 
 struct Bounds {
   double low = std::numeric_limits<double>::infinity();
@@ -214,6 +218,17 @@ class PlotDrawing {
         "<path d=\"{}\" fill=\"none\" stroke=\"{}\" "
         "stroke-width=\"2.5\"><title>{}</title></path>\n",
         path, colour, html_escaped(series.name));
+    if (series.drawn == Drawn::line) draw_dots(series, colour);
+  }
+
+  void draw_dots(const PlotSeries& series, std::string_view colour) {
+    for (const PlotPoint& point : series.points) {
+      if (point.name.empty()) continue;
+      elements_ += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\" stroke=\"#5b6470\"><title>{}"
+          "</title></circle>\n",
+          x_.pixel(point.x), y_.pixel(point.y), colour, html_escaped(point.name));
+    }
   }
 
   void draw_names() {
@@ -245,8 +260,7 @@ class PlotDrawing {
   }
 
   void text(double x, double y, std::string_view anchor, const std::string& words) {
-    elements_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", x, y,
-                             anchor, html_escaped(words));
+    elements_ += picture_text(x, y, anchor, words);
   }
 
   static double bottom() { return kPlotHeight - kBottom; }

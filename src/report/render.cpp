@@ -88,7 +88,7 @@ std::string page_of(const detail::Document& document, const detail::Json& report
   const std::vector<std::string>& arguments = options.invocation.arguments;
   return detail::to_page({.name = arguments.empty() ? "headroom" : arguments.front(),
                           .document = printable(for_readers(document, report, options)),
-                          .report = with_invocation(report, options),
+                          .report = detail::to_compact_json_text(with_invocation(report, options)),
                           .pictures = std::move(pictures),
                           .exercises = std::move(exercises)},
                          options.invocation);

@@ -14,8 +14,6 @@ namespace headroom::detail {
 namespace {
 
 constexpr double kTreemapHeight = 300;
-/// Average width of a character of 12 px, and the height of a line.
-constexpr double kCharacterWidth = 7;
 constexpr double kLineHeight = 16;
 
 struct Rectangle {

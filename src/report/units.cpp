@@ -48,6 +48,14 @@ std::string grouped(double value, int decimals) {
   return digits;
 }
 
+std::string short_text(double value) {
+  if (value >= 100) return grouped(value, 0);
+  if (value >= 10) return fmt::format("{:.1f}", value);
+  if (value >= 1) return fmt::format("{:.2f}", value);
+  if (value == 0) return "0";
+  return value < 0.001 ? "<0.001" : fmt::format("{:#.3g}", value);
+}
+
 std::string deviation_text(double deviation) {
   if (deviation == 0) return "0";
   if (std::abs(deviation) < 0.0005) return "<0.1 %";

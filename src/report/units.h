@@ -25,6 +25,9 @@ enum class OperationUnit { flop, multiply_add };
 /// "37,801.0": the digits of a value that is not negative, with separators of thousands.
 [[nodiscard]] std::string grouped(double value, int decimals);
 
+/// Three significant digits of a value that is not negative: "1,234", "12.3", "0.0120", "<0.001".
+[[nodiscard]] std::string short_text(double value);
+
 /// A fraction of deviation: "+2.2 %", "−36.4 %", "0", "<0.1 %".
 [[nodiscard]] std::string deviation_text(double deviation);
 

@@ -169,6 +169,8 @@ const kPages = [
   ["explain", "bert-base", "--steps"],
   ["plan", "llama-3-8b", "--machine", "h100-80gb"],
   ["fit", "llama-3-8b", "--machine", "h100-80gb"],
+  ["sweep", "llama-3-8b", "--phase", "decode", "--past", "1023..8191:x2", "--batch", "1..64:x2", "--weights", "bf16,int4", "--machine", "h100-80gb"],
+  ["sweep", "gpt2", "--batch", "1..64:x2"],
   ["complexity", "layer-self-attention", "layer-rnn", "layer-linear-attention"],
 ];
 

@@ -7,6 +7,8 @@ A page must be well-formed XML (which HTML parsers also read), at most 400 kB, l
 the report's tables and its JSON. Exit status: 0 all passed, 1 a check failed.
 """
 
+import csv
+import io
 import json
 import os
 import re
@@ -119,6 +121,103 @@ def problems_of_layers(headroom):
         yield f"bars sum to {drawn}, not {in_layers}"
 
 
+SWEEPS = """
+sweep bert-base --batch 1..64:x2 --seq 128..4096:x2
+sweep llama-3-8b --phase decode --past 1023..8191:x2 --batch 1..300:x2 --dtype bf16 --machine h100-80gb
+sweep gpt2 --phase train --batch 1..4 --seq 128..1024:+128 --recompute none,full
+sweep gpt2 --batch 1..20 --seq 1..20 --attention eager
+sweep llama-3-8b --weights bf16,q4_k_m --past 0,100 --batch 1..3 --kv-dtype bf16,q8_0 --attention eager,fused
+sweep gpt2 --batch 1..16:x2
+sweep gpt2
+""".strip().splitlines()
+
+SVG = "{http://www.w3.org/2000/svg}"
+TIME_UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
+
+# Figures of a picture, by the beginning of its title, from a row of CSV.
+DRAWN = {
+    "Predicted time": lambda row: float(row["time_s"]),
+    "Matrix FLOPs without": lambda row: int(row["matrix_flops"]) + int(row["backward_matrix_flops"]),
+    "Matrix FLOPs": lambda row: int(row["matrix_flops"]),
+    "Weights": lambda row: sum(int(row[key] or 0) for key in ("weight_bytes", "activation_bytes", "kv_cache_bytes")),
+    "KV-cache": lambda row: int(row["kv_cache_bytes"]),
+}
+
+AXES = {"seq": "seq_len", "past": "past_len", "batch": "batch_size", "recompute": "recompute", "weights": "weights",
+        "KV-cache type": "kv_key_dtype", "attention": "attention"}
+
+
+def place_in(text):
+    """ "seq 128, batch 4" as keys of CSV."""
+    words = [part.rpartition(" ") for part in text.split(", ") if part]
+    return {AXES[name]: value for name, _, value in words}
+
+
+def exact(text):
+    number, unit = text.replace(",", "").split()
+    return float(number) * TIME_UNITS[unit] if unit in TIME_UNITS else int(number)
+
+
+def problems_of_cells(figure, rows):
+    """Every cell of a heat map or point of a curve states the CSV's figure; a map has one for each row it covers."""
+    caption = figure.findtext("figcaption")
+    value_of = next(value for start, value in DRAWN.items() if caption.startswith(start))
+    fixed = place_in(caption.partition(" · ")[2])
+    titles = [title.text for title in figure.iter(SVG + "title") if ": " in title.text]
+    covered = [row for row in rows if all(row[key] == value for key, value in fixed.items())]
+    if len(titles) != len(covered):
+        yield f"{caption}: {len(titles)} cells of {len(covered)} rows"
+    for title in titles:
+        place, _, text = title.partition(": ")
+        at = place_in(place)
+        expected = [value_of(row) for row in covered if all(row[key] == value for key, value in at.items())]
+        tolerance = 1e-3 * expected[0] if caption.startswith("Predicted time") else 0
+        if len(expected) != 1 or abs(exact(text) - expected[0]) > tolerance:
+            yield f"{caption}: {title}, expected {expected}"
+
+
+def table_rows(root):
+    table = next(root.iter("table"))
+    keys = [cell.get("data-key") for cell in table.find("thead").iter("th")]
+    for line in table.find("tbody").iter("tr"):
+        yield dict(zip(keys, ((cell.get("data-value") or cell.text) for cell in line)))
+
+
+def problems_of_sweep(headroom, case):
+    arguments = case.split()
+    made = run(headroom, [*arguments, "--format", "html"])
+    if made.returncode != 0:
+        return [made.stderr]
+    root = parsed(made.stdout)
+    rows = list(csv.DictReader(io.StringIO(run(headroom, arguments).stdout)))
+    lines = [json.loads(line) for line in run(headroom, [*arguments, "--format", "jsonl"]).stdout.splitlines()]
+    text = "".join(root.itertext())
+    problems = list(problems_of_structure(made.stdout, root))
+    for figure in root.iter("figure"):
+        problems += problems_of_cells(figure, rows)
+    shown = list(table_rows(root))
+    for row, line in zip(rows, shown):
+        problems += [f"row {line}: {key} is {value}, not {row[key]}" for key, value in line.items()
+                     if key in row and value != row[key]]
+    if len(shown) < len(rows) and f"the first {len(shown)} of {len(rows)} rows" not in text:
+        problems.append(f"{len(shown)} of {len(rows)} rows")
+    embedded = embedded_reports(root)
+    if embedded:
+        embedded[0][0] = without_invocation(embedded[0][0])
+        lines[0] = without_invocation(lines[0])
+        if embedded[0] != lines:
+            problems.append("the embedded rows are not the JSON lines")
+    elif "The JSON report is" not in text:
+        problems.append("no JSON")
+    return problems
+
+
+def problems_of_large_sweep(headroom):
+    refused = run(headroom, ["sweep", "gpt2", "--batch", "1..401", "--format", "html"])
+    if refused.returncode != 2 or "400 rows" not in refused.stderr or "401" not in refused.stderr or refused.stdout:
+        yield f"a page of 401 rows: status {refused.returncode}, {refused.stderr}"
+
+
 def check(headroom, case):
     arguments = case.split()
     made = run(headroom, [*arguments, "--format", "html"])
@@ -141,10 +240,17 @@ def main():
         for problem in check(headroom, case):
             failed = True
             print(f"{case}: {problem}")
+    for case in SWEEPS:
+        for problem in problems_of_sweep(headroom, case):
+            failed = True
+            print(f"{case}: {problem}")
+    for problem in problems_of_large_sweep(headroom):
+        failed = True
+        print(problem)
     for problem in problems_of_layers(headroom):
         failed = True
         print(f"layers: {problem}")
-    print(f"{len(CASES) + 1} pages read")
+    print(f"{len(CASES) + len(SWEEPS) + 1} pages read")
     sys.exit(1 if failed else 0)
 
 
