@@ -87,20 +87,23 @@ function compareFigures(where, figures, json) {
 }
 
 /// Opens a page of its own context, which counts requests and logged messages.
-async function opened(browser, words, options = {}) {
+async function opened(browser, words, options = {}, address = kAddress) {
   const page = await browser.newPage(options);
   const html = run([...words, "--format", "html"]);
   page.on("console", (message) => fail(`${words.join(" ")}: console: ${message.text()}`));
   page.on("pageerror", (error) => fail(`${words.join(" ")}: ${error.message}`));
   page.on("request", (request) => {
-    if (![kAddress, "about:blank"].includes(request.url().split("#")[0])) fail(`${words.join(" ")}: requests ${request.url()}`);
+    const isPicture = request.url().startsWith("data:image/"); // of the page itself, to copy
+    if (!isPicture && ![address, "about:blank"].includes(request.url().split("#")[0])) fail(`${words.join(" ")}: requests ${request.url()}`);
   });
-  await page.route(kAddress + "**", (route) => route.fulfill({ body: html, contentType: "text/html" }));
-  await page.goto(kAddress);
+  await page.route(address + "**", (route) => route.fulfill({ body: html, contentType: "text/html" }));
+  await page.goto(address);
   return page;
 }
 
 const kAddress = "http://headroom.invalid/";
+/// Pages of secure addresses may write to the clipboard.
+const kSecureAddress = "https://headroom.invalid/";
 
 async function tryFormulas(browser, { page: base, positions }) {
   const plain = await opened(browser, ["analyze", ...base], { javaScriptEnabled: false });
@@ -142,6 +145,55 @@ async function copyTable(browser, words) {
   const expected = run([...words, "--format", "csv"]);
   if (copied !== expected) fail(`${words.join(" ")}: the page copies ${copied}, headroom writes ${expected}`);
   await page.close();
+}
+
+/// Width, height and darkest pixel of the PNG that `image`, a data: address, holds.
+function readPng(page, image) {
+  return page.evaluate(async (address) => {
+    const picture = new Image();
+    picture.src = address;
+    await picture.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: picture.width, height: picture.height });
+    const context = canvas.getContext("2d");
+    context.drawImage(picture, 0, 0);
+    const { data } = context.getImageData(0, 0, picture.width, picture.height);
+    let [darkest, opaque] = [255, true];
+    for (let i = 0; i < data.length; i += 4) {
+      darkest = Math.min(darkest, data[i] + data[i + 1] + data[i + 2]);
+      opaque &&= data[i + 3] === 255;
+    }
+    return { width: picture.width, height: picture.height, darkest, opaque };
+  }, image);
+}
+
+/// The PNG has twice the SVG's size, dark text on white in both colour schemes, and goes to the clipboard; where a page may
+/// not write there, it is shown.
+async function copyPng(browser, words) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const isAllowed of [true, false]) {
+      const where = `${words.join(" ")}, PNG, ${colorScheme}, ${isAllowed ? "clipboard" : "shown"}`;
+      const page = await opened(browser, words, { colorScheme }, isAllowed ? kSecureAddress : kAddress);
+      if (isAllowed) await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+      const size = await page.locator(".picture svg").first().evaluate((svg) => [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height]);
+      const button = page.locator(".picture button", { hasText: "Copy as PNG" }).first();
+      await button.click();
+      let address;
+      if (isAllowed) {
+        await page.locator(".picture button", { hasText: "Copied" }).first().waitFor();
+        address = await page.evaluate(async () => {
+          const [item] = await navigator.clipboard.read();
+          const bytes = new Uint8Array(await (await item.getType("image/png")).arrayBuffer());
+          return "data:image/png;base64," + btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+        });
+      } else {
+        address = await page.locator(".picture img").first().getAttribute("src");
+      }
+      const png = await readPng(page, address);
+      if (png.width !== Math.round(2 * size[0]) || png.height !== Math.floor(2 * size[1])) fail(`${where}: ${png.width} × ${png.height} of ${size}`);
+      if (!png.opaque || png.darkest > 150) fail(`${where}: darkest ${png.darkest}, opaque ${png.opaque}`);
+      await page.close();
+    }
+  }
 }
 
 /// Every control is reached with Tab, and a slider moves with the arrow keys.
@@ -207,6 +259,8 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 for (const trial of kTrials) await tryFormulas(browser, trial);
 await copyTable(browser, ["analyze", "bert-base"]);
 await copyTable(browser, ["analyze", "gpt2", "--phase", "train", "--seq", "1000"]);
+await copyPng(browser, ["analyze", "bert-base"]);
+await copyPng(browser, ["sweep", "gpt2", "--batch", "1..8:x2", "--seq", "128,256"]);
 await useKeyboard(browser);
 for (const words of [...kPages, comparedFiles()]) await reviewPage(browser, words);
 await browser.close();
