@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
+#include "axis_map.h"
 #include "document.h"
 #include "html.h"
 #include "picture.h"
@@ -18,22 +21,36 @@ constexpr double kBarHeight = 18;
 constexpr double kAxisRow = 44;
 constexpr double kLegendRow = 20;
 
-/// Ends of the axis, which has zero.
+/// Ends of the axis.
 struct Extent {
-  double low = 0;
-  double high = 0;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  void include(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
 };
 
 Extent extent_of(const Bars& content) {
   Extent extent;
   for (const Bar& bar : content.bars) {
-    double left = 0;
-    double right = 0;
+    double left = bar.start;
+    double right = bar.start;
     for (const BarPart& part : bar.parts) (part.size < 0 ? left : right) += part.size;
-    extent = {std::min(extent.low, left), std::max(extent.high, right)};
+    extent.include(left);
+    extent.include(right);
+    if (bar.mark) extent.include(bar.mark->x);
   }
-  if (content.limit) extent.high = std::max(extent.high, content.limit->x);
+  if (content.limit) extent.include(content.limit->x);
   return extent;
+}
+
+bool is_drawable(const Bars& content, const Extent& extent) {
+  const auto has_size = [](const Bar& bar) {
+    return std::ranges::any_of(bar.parts, [](const BarPart& part) { return part.size != 0; });
+  };
+  return std::ranges::any_of(content.bars, has_size) && std::isfinite(extent.high - extent.low) &&
+         (content.axis.scale == AxisScale::linear || extent.low > 0);
 }
 
 double width_of(std::string_view text) {
@@ -52,19 +69,32 @@ std::vector<std::string> names_of(const std::vector<Bar>& bars) {
   return names;
 }
 
+/// Pixels between the names and the texts behind the ends, at both sides of zero.
+struct BarsLayout {
+  double left = 20;
+  double right = kPictureWidth;
+};
+
+BarsLayout layout_of(const Bars& content, const Extent& extent) {
+  BarsLayout layout;
+  double text = 0;
+  for (const Bar& bar : content.bars) {
+    layout.left = std::max(layout.left, width_of(bar.name) + 14);
+    text = std::max(text, width_of(bar.text) + 10);
+  }
+  layout.right = kPictureWidth - 8 - text;
+  if (extent.low < 0) layout.left += text;
+  return layout;
+}
+
 class BarsDrawing {
  public:
   BarsDrawing(const Bars& content, const Extent& extent)
-      : content_(content), extent_(extent), names_(names_of(content.bars)) {
-    double text = 0;
-    for (const Bar& bar : content.bars) {
-      left_ = std::max(left_, width_of(bar.name) + 14);
-      text = std::max(text, width_of(bar.text) + 10);
-    }
-    // Texts stand behind the ends, at both sides of zero.
-    right_ = kPictureWidth - 8 - text;
-    if (extent.low < 0) left_ += text;
-  }
+      : content_(content),
+        names_(names_of(content.bars)),
+        layout_(layout_of(content, extent)),
+        axis_(content.axis.scale, extent.low, extent.high, layout_.left, layout_.right),
+        has_both_sides_(extent.low < 0) {}
 
   [[nodiscard]] double height() const {
     return bottom() + kAxisRow + kLegendRow * static_cast<double>(legend_rows());
@@ -92,9 +122,7 @@ class BarsDrawing {
   [[nodiscard]] double bottom() const {
     return top() + kBarRow * static_cast<double>(content_.bars.size());
   }
-  [[nodiscard]] double pixel(double value) const {
-    return left_ + (value - extent_.low) / (extent_.high - extent_.low) * (right_ - left_);
-  }
+  [[nodiscard]] double pixel(double value) const { return axis_.pixel(value); }
   [[nodiscard]] std::string_view colour_of(const std::string& name) const {
     const auto found = std::ranges::find(names_, name);
     return picture_colour(static_cast<std::size_t>(found - names_.begin()));
@@ -103,21 +131,21 @@ class BarsDrawing {
   void draw_axis() {
     elements_ += "<g stroke=\"#8a929e\" stroke-opacity=\"0.4\">";
     std::string labels;
-    for (const double tick : linear_ticks(extent_.low, extent_.high)) {
+    for (const double tick : axis_.ticks()) {
       elements_ += fmt::format("<path d=\"M{:.1f} {}V{:.1f}\"/>", pixel(tick), top(), bottom());
       labels += picture_text(pixel(tick), bottom() + 18, "middle", tick_text(tick));
     }
     elements_ += "</g>\n<g fill=\"currentColor\">" + labels;
-    elements_ += picture_text(right_, bottom() + 35, "end", content_.axis.title) + "</g>\n";
-    if (extent_.low < 0) {
+    elements_ += picture_text(layout_.right, bottom() + 35, "end", content_.axis.title) + "</g>\n";
+    if (has_both_sides_) {
       elements_ += fmt::format("<path d=\"M{:.1f} {}V{:.1f}\" stroke=\"#8a929e\"/>", pixel(0),
                                top(), bottom());
     }
   }
 
   void draw_bar(const Bar& bar, double y) {
-    double left = 0;
-    double right = 0;
+    double left = bar.start;
+    double right = bar.start;
     for (const BarPart& part : bar.parts) {
       double& end = part.size < 0 ? left : right;
       const double begin = std::exchange(end, end + part.size);
@@ -129,11 +157,24 @@ class BarsDrawing {
           from, y, width, kBarHeight, colour_of(part.name), html_escaped(part.tooltip));
     }
     const double baseline = y + kBarHeight / 2 + 4;
-    const bool is_left = left < 0;
+    const bool is_left = left < bar.start;
+    if (bar.mark) draw_mark(*bar.mark, y);
     elements_ += "<g fill=\"currentColor\">" + picture_text(4, baseline, "start", bar.name) +
-                 picture_text(is_left ? pixel(left) - 5 : pixel(right) + 5, baseline,
+                 picture_text(is_left ? pixel(left) - 5 : right_of(bar, right) + 5, baseline,
                               is_left ? "end" : "start", bar.text) +
                  "</g>\n";
+  }
+
+  /// The end of a bar or its mark, whichever is farther.
+  [[nodiscard]] double right_of(const Bar& bar, double end) const {
+    return pixel(bar.mark ? std::max(bar.mark->x, end) : end);
+  }
+
+  void draw_mark(const PlotPoint& mark, double y) {
+    elements_ += fmt::format(
+        "<path d=\"M{:.1f} {:.1f}v{}\" stroke=\"#c62828\" stroke-width=\"3\"><title>{}</title>"
+        "</path>\n",
+        pixel(mark.x), y - 3, kBarHeight + 6, html_escaped(mark.name));
   }
 
   void draw_limit(const PlotPoint& limit) {
@@ -161,10 +202,10 @@ class BarsDrawing {
   }
 
   const Bars& content_;
-  Extent extent_;
   std::vector<std::string> names_;
-  double left_ = 20;
-  double right_ = kPictureWidth;
+  BarsLayout layout_;
+  AxisMap axis_;
+  bool has_both_sides_;
   std::string elements_;
 };
 
@@ -172,7 +213,7 @@ class BarsDrawing {
 
 std::string bars(const Bars& content) {
   const Extent extent = extent_of(content);
-  if (!(extent.low < extent.high) || !std::isfinite(extent.high - extent.low)) return {};
+  if (!is_drawable(content, extent)) return {};
   BarsDrawing drawing(content, extent);
   const double height = drawing.height();
   return picture_frame(content.title, content.description, height, std::move(drawing).draw());

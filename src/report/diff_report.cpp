@@ -4,18 +4,12 @@
 #include <optional>
 
 #include "describe.h"
+#include "diff_rows.h"
 #include "schema_version.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
-
-/// One quantity of both models; empty if a model lacks it.
-struct DiffRow {
-  std::string quantity;
-  std::optional<Integer> a;
-  std::optional<Integer> b;
-};
 
 std::optional<Integer> value_if(bool applies, Integer value) {
   return applies ? std::optional(value) : std::nullopt;
@@ -31,6 +25,22 @@ std::vector<DiffRow> size_rows(const DiffReport& report) {
   }
   return rows;
 }
+
+std::vector<DiffRow> diff_rows(const DiffReport& report) {
+  std::vector<DiffRow> rows = size_rows(report);
+  for (DiffRow& row : figure_rows(report)) {
+    if (row.a || row.b) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// b / a, if both are known and a is not 0.
+std::optional<double> ratio_of(const DiffRow& row) {
+  if (!row.a || !row.b || *row.a == 0) return std::nullopt;
+  return static_cast<double>(*row.b) / static_cast<double>(*row.a);
+}
+
+}  // namespace
 
 std::vector<DiffRow> figure_rows(const DiffReport& report) {
   const auto row = [&](std::string quantity, auto figure) {
@@ -59,22 +69,6 @@ std::vector<DiffRow> figure_rows(const DiffReport& report) {
           [&](Report r) { return value_if(cached(r), r.figures.kv_cache_bytes_per_token); }),
   };
 }
-
-std::vector<DiffRow> diff_rows(const DiffReport& report) {
-  std::vector<DiffRow> rows = size_rows(report);
-  for (DiffRow& row : figure_rows(report)) {
-    if (row.a || row.b) rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-/// b / a, if both are known and a is not 0.
-std::optional<double> ratio_of(const DiffRow& row) {
-  if (!row.a || !row.b || *row.a == 0) return std::nullopt;
-  return static_cast<double>(*row.b) / static_cast<double>(*row.a);
-}
-
-}  // namespace
 
 Document to_document(const DiffReport& report) {
   Table table;

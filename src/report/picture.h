@@ -94,19 +94,22 @@ struct BarPart {
 struct Bar {
   std::string name;
   std::vector<BarPart> parts;
-  std::string text;  ///< behind the end
+  std::string text;                 ///< behind the end
+  double start = 0;                 ///< of the first part; above 0 on a logarithmic axis
+  std::optional<PlotPoint> mark{};  ///< across the bar at x, its name in a tooltip
 };
 
 /// Several bars with one axis.
 struct Bars {
   std::string title;
   std::string description;
-  PlotAxis axis;  ///< linear
+  PlotAxis axis;
   std::vector<Bar> bars;
   std::optional<PlotPoint> limit;  ///< a vertical line at x, labelled with its name
 };
 
-/// Horizontal bars. Empty without a part of any size.
+/// Horizontal bars. Empty without a part of any size, or with a value that a logarithmic axis
+/// cannot show.
 [[nodiscard]] std::string bars(const Bars& content);
 
 }  // namespace headroom::detail

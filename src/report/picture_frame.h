@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace headroom::detail {
 
@@ -20,12 +19,6 @@ inline constexpr std::array<std::string_view, 10> kPictureColours{
 
 /// Average width of a character of 12 px.
 inline constexpr double kCharacterWidth = 7;
-
-/// "0.5", "1200", "2·10⁹"
-[[nodiscard]] std::string tick_text(double value);
-
-/// Multiples of 1, 2 or 5 times a power of ten in [low, high], about six.
-[[nodiscard]] std::vector<double> linear_ticks(double low, double high);
 
 /// A <text> at a point; `anchor` is start, middle or end.
 [[nodiscard]] std::string picture_text(double x, double y, std::string_view anchor,

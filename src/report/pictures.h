@@ -9,6 +9,7 @@
 #include "headroom/complexity.h"
 #include "headroom/plan.h"
 #include "headroom/report.h"
+#include "headroom/serve.h"
 
 namespace headroom::detail {
 
@@ -21,6 +22,15 @@ namespace headroom::detail {
 
 /// Measured against predicted values that have a tolerance.
 [[nodiscard]] std::vector<std::string> pictures_of(const Comparison& comparison);
+
+/// A rank's memory against the device, the loads that fit, and the parts of the time.
+[[nodiscard]] std::vector<std::string> pictures_of(const FitReport& report);
+
+/// Percentiles of latencies; with a search, the plans by latency and throughput.
+[[nodiscard]] std::vector<std::string> pictures_of(const ServeReport& report);
+
+/// Figures of both models, and their differences by component.
+[[nodiscard]] std::vector<std::string> pictures_of(const DiffReport& report);
 
 /// Time and memory of the plans.
 [[nodiscard]] std::vector<std::string> pictures_of(const PlanReport& report);

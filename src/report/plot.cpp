@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
+#include "axis_map.h"
 #include "html.h"
 #include "picture.h"
 #include "picture_frame.h"
@@ -29,34 +28,6 @@ std::string picture_frame(const std::string& title, const std::string& descripti
       html_escaped(title + ". " + description), elements);
 }
 
-std::string tick_text(double value) {
-  constexpr double kMostPlain = 1e5;
-  if (std::abs(value) < kMostPlain) return fmt::format("{:.6g}", value);
-  const double power = std::floor(std::log10(std::abs(value)) + 1e-9);
-  const double digit = value / std::pow(10, power);
-  std::string text = std::abs(digit - 1) < 1e-6 ? "10" : fmt::format("{:.4g}·10", digit);
-  constexpr std::array<std::string_view, 10> kSuperscripts{"⁰", "¹", "²", "³", "⁴",
-                                                           "⁵", "⁶", "⁷", "⁸", "⁹"};
-  for (const char c : fmt::format("{:.0f}", power)) {
-    text += kSuperscripts[static_cast<std::size_t>(c - '0')];
-  }
-  return text;
-}
-
-std::vector<double> linear_ticks(double low, double high) {
-  const double power = std::pow(10, std::floor(std::log10((high - low) / 4)));
-  double step = power;
-  for (const double factor : {2.0, 5.0, 10.0}) {
-    if ((high - low) / step > 6) step = power * factor;
-  }
-  std::vector<double> result;
-  const auto last = static_cast<std::int64_t>(std::floor(high / step));
-  for (auto at = static_cast<std::int64_t>(std::ceil(low / step)); at <= last; ++at) {
-    result.push_back(static_cast<double>(at) * step);
-  }
-  return result;
-}
-
 std::string picture_text(double x, double y, std::string_view anchor, std::string_view words) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>", x, y, anchor,
                      html_escaped(words));
@@ -69,57 +40,6 @@ constexpr double kLeft = 78;
 constexpr double kRight = 20;
 constexpr double kTop = 30;
 constexpr double kBottom = 48;
-
-/// The range of an axis and the pixels that it maps to.
-class AxisMap {
- public:
-  AxisMap(const PlotAxis& axis, double low, double high, double from, double to)
-      : axis_(axis), from_(from), to_(to) {
-    if (axis.scale == AxisScale::linear) {
-      low_ = std::min(low, 0.0);
-      high_ = high > low_ ? high * 1.05 : low_ + 1;
-    } else {
-      constexpr double kMargin = 0.1;  // decades
-      low_ = std::log10(low) - kMargin;
-      high_ = std::log10(high) + kMargin;
-      if (high_ - low_ < 1) {  // enough for two ticks
-        low_ = std::floor(low_);
-        high_ = std::ceil(high_);
-      }
-    }
-  }
-
-  [[nodiscard]] double pixel(double value) const {
-    const double at = axis_.scale == AxisScale::linear ? value : std::log10(value);
-    return from_ + (at - low_) / (high_ - low_) * (to_ - from_);
-  }
-
-  [[nodiscard]] std::vector<double> ticks() const {
-    return axis_.scale == AxisScale::linear ? linear_ticks(low_, high_) : logarithmic_ticks();
-  }
-
- private:
-  /// 1, 2 and 5 of each decade, or the decades of a long axis.
-  [[nodiscard]] std::vector<double> logarithmic_ticks() const {
-    constexpr double kLongAxis = 3;
-    const auto step = std::max(1, static_cast<int>(std::ceil((high_ - low_) / 8)));
-    std::vector<double> result;
-    for (int power = static_cast<int>(std::floor(low_)); power <= high_; power += step) {
-      for (const double digit : {1.0, 2.0, 5.0}) {
-        const double at = power + std::log10(digit);
-        const bool is_shown = digit == 1.0 || high_ - low_ < kLongAxis;
-        if (is_shown && at >= low_ && at <= high_) result.push_back(digit * std::pow(10, power));
-      }
-    }
-    return result;
-  }
-
-  const PlotAxis& axis_;
-  double from_;
-  double to_;
-  double low_ = 0;
-  double high_ = 1;
-};
 
 struct Bounds {
   double low = std::numeric_limits<double>::infinity();
@@ -138,8 +58,8 @@ class PlotDrawing {
  public:
   PlotDrawing(const Plot& content, const Bounds& x, const Bounds& y)
       : plot_(content),
-        x_(content.x, x.low, x.high, kLeft, kPictureWidth - kRight),
-        y_(content.y, y.low, y.high, kPlotHeight - kBottom, kTop) {}
+        x_(content.x.scale, x.low, x.high, kLeft, kPictureWidth - kRight),
+        y_(content.y.scale, y.low, y.high, kPlotHeight - kBottom, kTop) {}
 
   std::string draw() && {
     draw_axes();
@@ -231,14 +151,41 @@ class PlotDrawing {
     }
   }
 
+  /// Points or ends of lines in the corner of the names.
+  [[nodiscard]] bool has_points_in(double from, double to) const {
+    const double names_end = kTop + 18 * static_cast<double>(plot_.series.size()) + 6;
+    const auto is_there = [&](const PlotPoint& point) {
+      const double x = x_.pixel(point.x);
+      return x >= from && x <= to && y_.pixel(point.y) <= names_end;
+    };
+    return std::ranges::any_of(plot_.series, [&](const PlotSeries& series) {
+      return std::ranges::any_of(series.points, is_there);
+    });
+  }
+
+  /// At the left, or at the right if only the left has points.
+  [[nodiscard]] double names_left() const {
+    double width = 0;
+    for (const PlotSeries& series : plot_.series) {
+      width = std::max(width, kCharacterWidth * static_cast<double>(display_width(series.name)));
+    }
+    const double left = kLeft + 10;
+    const double at_right = right() - width - 24;
+    const bool goes_right = has_points_in(left, left + width + 24) && at_right > left &&
+                            !has_points_in(at_right, right());
+    return goes_right ? at_right : left;
+  }
+
   void draw_names() {
+    const double left = names_left();
     double y = kTop + 14;
     for (std::size_t i = 0; i < plot_.series.size(); ++i, y += 18) {
       elements_ += fmt::format(
-          "<rect x=\"{}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\" stroke=\"#5b6470\"/>",
-          kLeft + 10, y - 10, picture_colour(i));
+          "<rect x=\"{:.0f}\" y=\"{:.1f}\" width=\"11\" height=\"11\" fill=\"{}\" "
+          "stroke=\"#5b6470\"/>",
+          left, y - 10, picture_colour(i));
       elements_ += "<g fill=\"currentColor\">";
-      text(kLeft + 27, y, "start", plot_.series[i].name);
+      text(left + 17, y, "start", plot_.series[i].name);
       elements_ += "</g>\n";
     }
   }
@@ -282,6 +229,10 @@ std::string plot(const Plot& content) {
       x.include(point.x);
       y.include(point.y);
     }
+  }
+  if (content.mark) {
+    x.include(content.mark->x);
+    y.include(content.mark->y);
   }
   if (!x.fits(content.x.scale) || !y.fits(content.y.scale)) return {};
   return picture_frame(content.title, content.description, kPlotHeight,

@@ -218,6 +218,106 @@ def problems_of_large_sweep(headroom):
         yield f"a page of 401 rows: status {refused.returncode}, {refused.stderr}"
 
 
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+FLOPS = {"FLOP": 1, "kFLOP": 1e3, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}
+
+
+def figure_titled(root, start):
+    return next(figure for figure in root.iter("figure") if figure.findtext("figcaption").startswith(start))
+
+
+def tooltips(figure):
+    return [title.text for title in figure.iter(SVG + "title")]
+
+
+def page_and_report(headroom, case):
+    made = run(headroom, [*case.split(), "--format", "html"])
+    root = parsed(made.stdout)
+    return root, embedded_reports(root)[0]
+
+
+def amount(text):
+    number, _, unit = text.replace(",", "").replace("−", "-").partition(" ")
+    return float(number) * {**UNITS, **FLOPS, **TIME_UNITS, "": 1}[unit]
+
+
+def near(one, other, tolerance=0.006):
+    return abs(one - other) <= tolerance * abs(other)
+
+
+FITS = """
+fit llama-3-8b --machine h100-80gb --batch 16 --seq 8192
+fit llama-3-70b --machine h100-80gb --batch 4 --seq 8192
+fit llama-3-8b --machine h100-80gb --count 8 --phase train --batch 64 --seq 4096 --zero 3 --dp 8 --micro-batch 1
+""".strip().splitlines()
+
+
+def problems_of_fit(headroom, case):
+    """Parts of the bar add up to the report's total, on the scale of the device's line; the line is the table's."""
+    root, report = page_and_report(headroom, case)
+    memory = report["memory"]
+    figure = figure_titled(root, "Memory of the worst rank")
+    shares = [float(re.search(r", ([0-9.]+) % of the device", tip)[1]) for tip in tooltips(figure) if "of the device" in tip]
+    expected = 100 * memory["total_bytes"] / memory["capacity_bytes"]
+    if abs(sum(shares) - expected) > 0.06 * len(shares):
+        yield f"the parts are {sum(shares)} % of the device, not {expected}"
+    boxes = [box for box in figure.iter(SVG + "rect") if "of the device" in (box.findtext(SVG + "title") or "")]
+    line = next(path for path in figure.iter(SVG + "path") if path.get("stroke") == "#c62828")
+    start = float(boxes[0].get("x"))
+    width = float(boxes[-1].get("x")) + float(boxes[-1].get("width")) - start
+    device = float(re.match(r"M([0-9.]+)", line.get("d"))[1]) - start
+    if not near(width / device, expected / 100, 0.01):
+        yield f"the bar has {width / device} of the device's length"
+    if report["concurrency"] and any(point["largest_batch"] for point in report["concurrency"]):
+        drawn = tooltips(figure_titled(root, "Concurrent sequences"))
+        for point in report["concurrency"]:
+            text = f"{point['largest_batch']:,} sequence{'' if point['largest_batch'] == 1 else 's'} of {point['seq_len']:,} tokens"
+            if point["largest_batch"] and text not in drawn:
+                yield f"no point {text!r} among {drawn}"
+
+
+def problems_of_serve(headroom):
+    case = "serve llama-3-8b --machine h100-80gb --rate 40 --input 512 --output 128 --ttft 300ms --tpot 8ms"
+    root, report = page_and_report(headroom, case)
+    plan = report["plans"][0]["figures"]
+    drawn = tooltips(figure_titled(root, "Latency of the requests"))
+    for name, key in ("TTFT", "ttft"), ("TPOT", "tpot"), ("end to end", "end_to_end"):
+        for low, high in ("p50", "p90"), ("p90", "p99"):
+            tip = next(tip for tip in drawn if tip.startswith(f"{name}, {low} to {high}: "))
+            ends = [amount(end) for end in tip.partition(": ")[2].split(" to ")]
+            if not all(near(end, plan[key][f"{at}_s"]) for end, at in zip(ends, (low, high))):
+                yield f"serve: {tip}, not {plan[key]}"
+    bars = [tip for tip in tooltips(figure_titled(root, "TTFT and throughput")) if "p50 to p90" in tip]
+    if len(bars) != len(report["plans"]) or len(bars) < 2:
+        yield f"serve: {len(bars)} bars of {len(report['plans'])} plans"
+
+
+def problems_of_diff(headroom, case):
+    """Bars of figures and sums of differences by component are those of the rows."""
+    root, report = page_and_report(headroom, case)
+    rows = {row["quantity"]: row for row in report["rows"]}
+    names = {"parameters": "parameters", "weights": "weight_bytes", "matrix FLOPs": "matrix_flops"}
+    for side in "a", "b":
+        for name, key in names.items():
+            model = report[side]["model"]["name"]
+            tip = next(tip for tip in tooltips(figure_titled(root, "Figures of")) if tip.startswith(f"{model}, {name}: "))
+            if not near(amount(tip.partition(": ")[2]), rows[key][side]):
+                yield f"{case}: {tip}, not {rows[key]}"
+    for start, key in ("Parameters by", "parameters"), ("Matrix FLOPs by", "matrix_flops"):
+        tips = tooltips(figure_titled(root, start))
+        sum_of = sum(amount(tip.partition(": ")[2]) for tip in tips)
+        if not near(sum_of, rows[key]["b"] - rows[key]["a"]):
+            yield f"{case}: differences of {key} sum to {sum_of}, not {rows[key]}"
+
+
+def problems_of_pictures(headroom):
+    for case in FITS:
+        yield from (f"{case}: {problem}" for problem in problems_of_fit(headroom, case))
+    yield from problems_of_serve(headroom)
+    for case in "diff gpt2 llama-3.2-1b --phase decode --past 1023", "diff bert-base distilbert --phase train":
+        yield from problems_of_diff(headroom, case)
+
+
 def check(headroom, case):
     arguments = case.split()
     made = run(headroom, [*arguments, "--format", "html"])
@@ -244,7 +344,7 @@ def main():
         for problem in problems_of_sweep(headroom, case):
             failed = True
             print(f"{case}: {problem}")
-    for problem in problems_of_large_sweep(headroom):
+    for problem in [*problems_of_large_sweep(headroom), *problems_of_pictures(headroom)]:
         failed = True
         print(problem)
     for problem in problems_of_layers(headroom):
