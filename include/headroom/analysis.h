@@ -221,6 +221,29 @@ struct Figures {
   std::vector<ComponentFigures> components;  ///< in the order of Analysis::components
 };
 
+enum class PassDirection { forward, backward };
+
+/// Bytes of a training step while one operator runs.
+struct TrainingMoment {
+  std::string path;
+  std::int64_t run = 0;  ///< of its block
+  PassDirection direction = PassDirection::forward;
+  Integer saved = 0;  ///< for the backward pass
+  /// Tensors that the backward pass computes again: a layer's under full recomputation, its
+  /// attention core's under selective.
+  Integer recomputed = 0;
+  /// Gradients of activations: each from its last reader until its producer has run backward.
+  Integer gradients = 0;
+  [[nodiscard]] Integer total() const;
+};
+
+/// All operators of a training step in order, every layer: forward, then backward. Excludes weights
+/// and their gradients, and temporaries of operators. `saved` ends the forward pass at saved_bytes
+/// under `workload.recompute`. Empty unless training. Throws Error{overflow}.
+[[nodiscard]] std::vector<TrainingMoment> training_moments(const Graph& graph,
+                                                           const Analysis& analysis,
+                                                           const Workload& workload);
+
 /// Values of symbols, laid out for CompiledExpr. Knows which symbols are bound.
 class SymbolValues {
  public:

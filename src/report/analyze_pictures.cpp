@@ -31,18 +31,35 @@ std::vector<Tile> tiles_of(const AnalyzeReport& report, const CostOf& cost_of) {
   return tiles;
 }
 
-/// Weights of one type have the picture of the parameters.
-std::string weights_treemap(const AnalyzeReport& report) {
+/// Returns whether all weights have as many bytes per parameter, as those of one type.
+bool has_one_weight_size(const AnalyzeReport& report) {
   const Figures& figures = report.figures;
   const Bindings values = bindings_of(report.workload, report.graph);
-  const auto has_mean_type = [&](const NodeAnalysis& node) {
+  return std::ranges::all_of(report.analysis.nodes, [&](const NodeAnalysis& node) {
     const auto bytes = static_cast<double>(node.weight_bytes.evaluate(values));
     const auto parameters = static_cast<double>(node.parameters.evaluate(values));
     return bytes * static_cast<double>(figures.parameters) ==
            parameters * static_cast<double>(figures.weight_bytes);
-  };
-  if (std::ranges::all_of(report.analysis.nodes, has_mean_type)) return {};
-  return treemap("Weights by component", describe_bytes(figures.weight_bytes),
+  });
+}
+
+/// States so if the bytes of weights would have the same picture.
+std::string parameters_treemap(const AnalyzeReport& report) {
+  const Figures& figures = report.figures;
+  std::string title = "Parameters by component";
+  if (figures.parameters > 0 && has_one_weight_size(report)) {
+    title += fmt::format(
+        " (bytes in the same proportion: {:.4g} B each)",
+        static_cast<double>(figures.weight_bytes) / static_cast<double>(figures.parameters));
+  }
+  return treemap(title, with_separators(figures.parameters),
+                 tiles_of(report, [](const NodeAnalysis& node) { return node.parameters; }));
+}
+
+/// Weights of one type have the picture of the parameters.
+std::string weights_treemap(const AnalyzeReport& report) {
+  if (has_one_weight_size(report)) return {};
+  return treemap("Weights by component", describe_bytes(report.figures.weight_bytes),
                  tiles_of(report, [](const NodeAnalysis& node) { return node.weight_bytes; }));
 }
 
@@ -79,6 +96,61 @@ std::string memory_plot(const AnalyzeReport& report) {
                {fmt::format("live activations [{}]", unit.name)},
                {std::move(series)},
                PlotPoint{static_cast<double>(report.figures.peak_index), scaled(peak), words}});
+}
+
+/// Points of a curve are at most this many, each the maximum of its operators: a page has few
+/// bytes, and a picture few pixels.
+constexpr std::size_t kMostMoments = 600;
+
+/// A curve over a training step, in `unit`.
+template <class BytesOf>
+PlotSeries moment_series(const char* name, const std::vector<TrainingMoment>& moments,
+                         const Unit& unit, const BytesOf& bytes_of) {
+  PlotSeries series{name, Drawn::area};
+  const std::size_t each = (moments.size() + kMostMoments - 1) / kMostMoments;
+  for (std::size_t first = 0; first < moments.size(); first += each) {
+    const std::size_t end = std::min(first + each, moments.size());
+    Integer most = 0;
+    for (std::size_t i = first; i < end; ++i) most = std::max(most, bytes_of(moments[i]));
+    series.points.push_back(
+        {static_cast<double>(first), static_cast<double>(most) / static_cast<double>(unit.size)});
+  }
+  series.points.push_back({static_cast<double>(moments.size()), series.points.back().y});
+  return series;
+}
+
+/// Saved tensors grow forward and shrink backward, below what is computed again and the gradients.
+std::string training_memory_plot(const AnalyzeReport& report) {
+  const std::vector<TrainingMoment> moments =
+      training_moments(report.graph, report.analysis, report.workload);
+  if (moments.empty()) return {};
+  const auto peak = std::ranges::max_element(moments, {}, &TrainingMoment::total);
+  const Unit unit = byte_unit(peak->total());
+  const double most = static_cast<double>(peak->total()) / static_cast<double>(unit.size);
+  const auto turn = static_cast<double>(moments.size()) / 2;
+  std::vector<PlotSeries> series{
+      moment_series("gradients of activations", moments, unit,
+                    [](const TrainingMoment& moment) { return moment.total(); })};
+  if (report.workload.recompute != Recompute::none) {
+    series.push_back(moment_series(
+        "computed again", moments, unit,
+        [](const TrainingMoment& moment) { return moment.saved + moment.recomputed; }));
+  }
+  series.push_back(moment_series("saved for the backward pass", moments, unit,
+                                 [](const TrainingMoment& moment) { return moment.saved; }));
+  series.push_back({"end of the forward pass",
+                    Drawn::ranges,
+                    {{turn, 0, "end of the forward pass"}, {turn, most}}});
+  const std::string words =
+      fmt::format("peak {} at {}, {}", describe_bytes(peak->total()), peak->path,
+                  peak->direction == PassDirection::forward ? "forward" : "backward");
+  return plot({"Activation memory over a training step, forward then backward",
+               fmt::format("Saved at the end of the forward pass: {}; {}.",
+                           describe_bytes(report.figures.saved_activation_bytes), words),
+               {"operator of every layer · without weights, their gradients and temporaries"},
+               {fmt::format("activations [{}]", unit.name)},
+               std::move(series),
+               PlotPoint{static_cast<double>(peak - moments.begin()), most, words}});
 }
 
 /// Rates and intensities of the operators; the bars end at the machine's roofline (Williams,
@@ -124,8 +196,7 @@ std::vector<std::string> pictures_of(const AnalyzeReport& report) {
   const Figures& figures = report.figures;
   const Unit operations = operation_unit(figures.forward.matrix_flops, counted_unit(report));
   return {
-      treemap("Parameters by component", with_separators(figures.parameters),
-              tiles_of(report, [](const NodeAnalysis& node) { return node.parameters; })),
+      parameters_treemap(report),
       weights_treemap(report),
       treemap("Matrix FLOPs by component, forward",
               amount_in(figures.forward.matrix_flops, operations, 3),
@@ -133,6 +204,7 @@ std::vector<std::string> pictures_of(const AnalyzeReport& report) {
                        [](const NodeAnalysis& node) { return node.cost.forward.matrix_flops; })),
       layer_map(report),
       memory_plot(report),
+      training_memory_plot(report),
       roofline_plot(report)};
 }
 

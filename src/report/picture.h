@@ -34,9 +34,9 @@ struct PlotPoint {
   std::string name{};  ///< in its tooltip
 };
 
-/// Steps hold each value until the next point. Ranges are pairs of points, each a bar from one to
-/// the other. Named points of a line are dots with tooltips.
-enum class Drawn { points, line, steps, ranges };
+/// Steps hold each value until the next point; an area is filled below its steps. Ranges are pairs
+/// of points, each a bar from one to the other. Named points of a line are dots with tooltips.
+enum class Drawn { points, line, steps, area, ranges };
 
 struct PlotSeries {
   std::string name;

@@ -40,6 +40,8 @@ constexpr double kLeft = 78;
 constexpr double kRight = 20;
 constexpr double kTop = 30;
 constexpr double kBottom = 48;
+/// Average width of a bold character of 12 px.
+constexpr double kBoldWidth = 7.4;
 
 struct Bounds {
   double low = std::numeric_limits<double>::infinity();
@@ -95,6 +97,7 @@ class PlotDrawing {
         return draw_ranges(series, colour);
       case Drawn::line:
       case Drawn::steps:
+      case Drawn::area:
         break;
     }
     draw_path(series, colour);
@@ -128,16 +131,18 @@ class PlotDrawing {
       const double y = y_.pixel(point.y);
       if (path.empty()) {
         path = fmt::format("M{:.1f} {:.1f}", x, y);
-      } else if (series.drawn == Drawn::steps) {
+      } else if (series.drawn != Drawn::line) {
         path += fmt::format("H{:.1f}V{:.1f}", x, y);
       } else {
         path += fmt::format("L{:.1f} {:.1f}", x, y);
       }
     }
+    const bool is_filled = series.drawn == Drawn::area;
+    if (is_filled) path += fmt::format("V{:.1f}H{:.1f}z", bottom(), x_.pixel(series.points[0].x));
     elements_ += fmt::format(
-        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" "
-        "stroke-width=\"2.5\"><title>{}</title></path>\n",
-        path, colour, html_escaped(series.name));
+        "<path d=\"{}\" fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"><title>{}</title></path>\n",
+        path, is_filled ? colour : "none", is_filled ? "none" : colour, is_filled ? 0 : 2.5,
+        html_escaped(series.name));
     if (series.drawn == Drawn::line) draw_dots(series, colour);
   }
 
@@ -158,9 +163,10 @@ class PlotDrawing {
       const double x = x_.pixel(point.x);
       return x >= from && x <= to && y_.pixel(point.y) <= names_end;
     };
-    return std::ranges::any_of(plot_.series, [&](const PlotSeries& series) {
+    const auto has_some = [&](const PlotSeries& series) {
       return std::ranges::any_of(series.points, is_there);
-    });
+    };
+    return (plot_.mark && is_there(*plot_.mark)) || std::ranges::any_of(plot_.series, has_some);
   }
 
   /// At the left, or at the right if only the left has points.
@@ -193,12 +199,15 @@ class PlotDrawing {
   void draw_mark(const PlotPoint& mark) {
     const double x = x_.pixel(mark.x);
     const double y = y_.pixel(mark.y);
-    const bool is_right = x > kPictureWidth / 2;
+    // Beside the names of the series, if there is room.
+    const double width = kBoldWidth * static_cast<double>(display_width(mark.name));
+    const bool is_right = x + 10 + width > right() && x - 10 - width > 0;
     elements_ += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\" fill=\"#c62828\" stroke=\"#ffffff\"/>"
         "<g fill=\"currentColor\" font-weight=\"600\">",
         x, y);
-    text(is_right ? x - 10 : x + 10, y - 6, is_right ? "end" : "start", mark.name);
+    const double start = std::clamp(x + 10, 0.0, std::max(0.0, kPictureWidth - width));
+    text(is_right ? x - 10 : start, y - 6, is_right ? "end" : "start", mark.name);
     elements_ += "</g>\n";
   }
 

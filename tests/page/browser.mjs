@@ -218,6 +218,7 @@ const kPages = [
   ["analyze", "bert-base"],
   ["analyze", "llama-3.2-1b", "--machine", "h100-80gb", "--detail"],
   ["analyze", "gpt2", "bert-tiny"],
+  ["analyze", "gpt2", "--phase", "train", "--recompute", "selective"],
   ["explain", "bert-base", "--steps"],
   ["plan", "llama-3-8b", "--machine", "h100-80gb"],
   ["fit", "llama-3-8b", "--machine", "h100-80gb"],

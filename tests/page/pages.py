@@ -310,7 +310,24 @@ def problems_of_diff(headroom, case):
             yield f"{case}: differences of {key} sum to {sum_of}, not {rows[key]}"
 
 
+def problems_of_training(headroom, case):
+    """The area of saved tensors is highest at the report's bytes, on the scale of the axis' labels."""
+    root, report = page_and_report(headroom, case)
+    figure = figure_titled(root, "Activation memory over a training step")
+    saved = next(path for path in figure.iter(SVG + "path") if path.findtext(SVG + "title") == "saved for the backward pass")
+    texts = [text for text in figure.iter(SVG + "text") if text.get("text-anchor") == "end"]
+    places = {float(text.text): float(text.get("y")) - 4 for text in texts if re.fullmatch(r"[0-9.]+", text.text)}
+    unit = UNITS[re.search(r"activations \[(.*?)\]", "".join(figure.itertext()))[1]]
+    top = min(float(y) for y in re.findall(r"V([0-9.]+)", saved.get("d")))
+    (low, low_y), (high, high_y) = min(places.items()), max(places.items())
+    drawn = (low + (low_y - top) / (low_y - high_y) * (high - low)) * unit
+    if not near(drawn, report["memory"]["saved_activation_bytes"], 0.01):
+        yield f"{case}: saved {drawn}, not {report['memory']['saved_activation_bytes']}"
+
+
 def problems_of_pictures(headroom):
+    for recompute in "none", "selective", "full":
+        yield from problems_of_training(headroom, f"analyze gpt2 --phase train --batch 8 --seq 512 --recompute {recompute} -q")
     for case in FITS:
         yield from (f"{case}: {problem}" for problem in problems_of_fit(headroom, case))
     yield from problems_of_serve(headroom)
