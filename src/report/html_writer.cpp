@@ -20,8 +20,24 @@ std::string value_attribute(const Cell& cell) {
       cell);
 }
 
+/// The class of an outcome, after a blank.
+std::string_view outcome_class(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::good:
+      return " good";
+    case Outcome::bad:
+      return " bad";
+    case Outcome::none:
+      break;
+  }
+  return "";
+}
+
 std::string html_cell(const Cell& cell, const Column& column, bool is_row_name) {
-  const std::string_view kind = column.alignment == Alignment::left ? "words" : "number";
+  std::string kind = column.alignment == Alignment::left ? "words" : "number";
+  if (const auto* const verdict = std::get_if<Verdict>(&cell)) {
+    kind += outcome_class(verdict->outcome);
+  }
   const std::string_view tag = is_row_name ? "th scope=\"row\"" : "td";
   return fmt::format("<{} class=\"{}\"{}>{}</{}>", tag, kind, value_attribute(cell),
                      html_escaped(cell_text(cell, column.format)), tag.substr(0, 2));
@@ -118,7 +134,7 @@ class HtmlWriter {
       const auto* const line = std::get_if<Line>(&block);
       if (line == nullptr || line->role != LineRole::verdict) continue;
       result_ += fmt::format(
-          "<p class=\"verdict\">{}{}</p>\n",
+          "<p class=\"verdict{}\">{}{}</p>\n", outcome_class(line->outcome),
           line->label.empty() ? "" : fmt::format("<b>{}</b> ", html_escaped(line->label)),
           html_escaped(line->text));
     }
