@@ -418,12 +418,18 @@ struct StateSpaceScan {
   [[nodiscard]] Expr state_elements() const { return batch * heads * head_dim * state_size; }
 };
 
+/// Change of a state by a token: `delta` corrects what the state has at its key; `addition` adds
+/// k·vᵀ (RWKV-5); `two_vectors` adds k·vᵀ and removes along a vector of its own (RWKV-7).
+enum class StateUpdate { delta, addition, two_vectors };
+
 /// Gated delta rule (arXiv 2412.06464, eq. 10): a state `[heads, key_dim, value_dim]` decays, is
 /// corrected by each token's key and value, and is read by its query. Queries and keys are divided
 /// by their length. Inputs: rows `[Q | K | V]` and `[β | α]`, the strength of the correction before
 /// its sigmoid and the time step of the decay before its softplus; a decay of each key dimension
-/// has β and α `[rows, heads·key_dim]` apart. Then the state, if cached. -> `[rows,
-/// heads·value_dim]`
+/// has β and α `[rows, heads·key_dim]` apart. Other updates have receptances, keys and values
+/// apart, `two_vectors` then decays and rates `[rows, heads·key_dim]`. Then the state, if cached.
+/// ->
+/// `[rows, heads·value_dim]`
 struct GatedDelta {
   Expr batch;
   Expr rows;
@@ -434,6 +440,7 @@ struct GatedDelta {
   KeySource state = KeySource::projections;
   DeltaDecay decay = DeltaDecay::each_head;
   double strength = 1;  ///< multiplies β after its sigmoid
+  StateUpdate update = StateUpdate::delta;
 
   /// Decay rates of one token.
   [[nodiscard]] Expr decays() const {

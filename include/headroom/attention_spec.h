@@ -45,8 +45,9 @@ enum class ActivationKind {
 /// delta rule (arXiv 2412.06464); `short_convolution` LFM2's gated convolution; `state_space` Mamba
 /// (arXiv 2312.00752) or Mamba-2 (arXiv 2405.21060); `gated_recurrence` the recurrent block of
 /// Griffin (arXiv 2402.19427); `weighted_key_value` time mixing of RWKV-4 (arXiv 2305.13048).
-/// `matrix`: one matrix in the place of attention (Nemotron-NAS). `none`: the layer has a
-/// feed-forward network only (Nemotron-H).
+/// `time_mix` time mixing of RWKV-5 and RWKV-7 (arXiv 2404.05892, 2503.14456). `matrix`: one matrix
+/// in the place of attention (Nemotron-NAS). `none`: the layer has a feed-forward network only
+/// (Nemotron-H).
 enum class AttentionKind {
   softmax,
   linear,
@@ -55,6 +56,7 @@ enum class AttentionKind {
   state_space,
   gated_recurrence,
   weighted_key_value,
+  time_mix,
   matrix,
   none,
 };
@@ -295,7 +297,8 @@ struct GatedDeltaSpec {
   DeltaDecay decay = DeltaDecay::each_head;
   /// Rank of the projections of the decay and of the output gate; 0: one projection each.
   std::int64_t projection_rank = 0;
-  double strength = 1;  ///< multiplies β; 2 allows negative eigenvalues (arXiv 2411.12537)
+  bool full_rank_gate = false;  ///< one projection for the output gate, whatever the rank (Kimi K3)
+  double strength = 1;          ///< multiplies β; 2 allows negative eigenvalues (arXiv 2411.12537)
   ActivationKind gate = ActivationKind::silu;
   std::optional<double> norm_eps{};  ///< of the norm of the output; default: the other norms'
   /// Bytes per value of the state in an engine's cache (mamba_ssm_dtype); 0: the model's type.
@@ -316,6 +319,24 @@ struct GatedRecurrenceSpec {
   std::int64_t width = 0;
   std::int64_t conv_kernel_dim = 0;
   ActivationKind activation = ActivationKind::gelu_tanh;
+};
+
+/// Time mixing with a state matrix per head: `eagle` (RWKV-5, arXiv 2404.05892, section 3.1) adds
+/// k·vᵀ to a state with trained decays; `goose` (RWKV-7, arXiv 2503.14456, section 4) also removes
+/// along a vector of its own, and computes decays and rates from the input.
+enum class TimeMixKind { eagle, goose };
+
+/// Sizes of a time-mixing layer; the ranks are those of RWKV-7's low-rank projections.
+struct TimeMixSpec {
+  TimeMixKind kind = TimeMixKind::goose;
+  std::int64_t num_heads = 0;
+  std::int64_t head_dim = 0;  ///< of receptance and key
+  std::int64_t value_head_dim = 0;
+  std::int64_t decay_rank = 0;
+  std::int64_t rate_rank = 0;   ///< of the in-context learning rate
+  std::int64_t value_rank = 0;  ///< of the share of the first layer's values; 0: the first layer
+  std::int64_t gate_rank = 0;
+  double norm_eps = 1e-5;  ///< of the norm of each head's output
 };
 
 /// `selective`: Mamba, with a decay for every channel and state (arXiv 2312.00752, algorithm 2).
@@ -416,6 +437,7 @@ struct AttentionSpec {
   std::optional<ShortConvolutionSpec> short_convolution{};
   std::optional<GatedRecurrenceSpec> gated_recurrence{};
   std::int64_t weighted_key_value_width = 0;  ///< channels of a weighted_key_value layer
+  std::optional<TimeMixSpec> time_mix{};
   /// The mixer of a `state_space` layer; beside softmax attention, both read the layer's input and
   /// their outputs are added (FalconH1).
   std::optional<StateSpaceSpec> state_space{};

@@ -16,8 +16,8 @@ namespace headroom {
 enum class ResidualKind { sequential, parallel_one_norm, parallel_two_norms };
 /// Plain: down(act(up(x))). Gated: down(act(gate(x)) · up(x)). Channel mix (RWKV-4; arXiv
 /// 2305.13048, eq. 17 and 18): sigmoid(gate(x_r)) · down(act(up(x_k))), where x_r and x_k mix each
-/// position with the one before; gate is hidden_size wide. Matrix: one square matrix in the
-/// network's place (Nemotron-NAS).
+/// position with the one before; gate is hidden_size wide, and RWKV-7 has none. Matrix: one square
+/// matrix in the network's place (Nemotron-NAS).
 enum class FfnKind { none, plain, gated, channel_mix, matrix };
 /// Cell of a recurrent layer, which computes the next state h from the input and the last state.
 /// `rnn`: tanh of the sum of both GEMMs; `lstm`: a memory cell and three gates (Hochreiter &
@@ -60,6 +60,7 @@ struct ExpertsSpec {
   /// Width that the experts read and write, between two projections of the hidden states (Nemotron
   /// 3); 0: hidden_size.
   std::int64_t latent_size = 0;
+  std::optional<NormSpec> latent_norm{};  ///< of the experts' sum in that width (Kimi K3)
   /// The dense network runs too, and both are added, each after a norm of its own; router and
   /// experts read the residual stream (Gemma 4).
   bool beside_dense = false;
@@ -74,6 +75,7 @@ struct FfnSpec {
   bool bias = false;
   std::optional<bool> down_bias{};       ///< where it differs from `bias` (JinaBERT)
   std::optional<ExpertsSpec> experts{};  ///< in place of one network
+  bool receptance = true;                ///< channel mix: the gate (none in RWKV-7)
   double gate_multiplier = 1;            ///< of the gate before its activation (FalconH1)
   double output_multiplier = 1;
   double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)

@@ -4,6 +4,21 @@
 namespace headroom::detail {
 namespace {
 
+/// Products of the state, or of its shape, per token: the state at the key and its correction, or
+/// what is added (and, of two vectors, the state at one and the removal along the other), and the
+/// state at the query.
+Integer products(StateUpdate update) {
+  switch (update) {
+    case StateUpdate::addition:
+      return 2;
+    case StateUpdate::two_vectors:
+      return 4;
+    case StateUpdate::delta:
+      break;
+  }
+  return 3;
+}
+
 /// Backward costs twice the forward: one GEMM per gradient of the two operands.
 MatrixFlops with_both_gradients(const Expr& forward) { return {forward, Integer{2} * forward}; }
 
@@ -149,8 +164,8 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{4} * op.scanned_elements());
   }
   MatrixFlops operator()(const GatedDelta& op) const {
-    // Reads the state at the key, corrects it, and reads it at the query.
-    return with_both_gradients(Integer{6} * op.rows * op.heads * op.key_dim * op.value_dim);
+    return with_both_gradients(Integer{2} * products(op.update) * op.rows * op.heads * op.key_dim *
+                               op.value_dim);
   }
   MatrixFlops operator()(const GatedLinearRecurrence& op) const {
     if (by_parameter()) return per_parameter(op.rows);

@@ -38,6 +38,7 @@ void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
       return add(differences, "state-space layers");
     case AttentionKind::gated_recurrence:
     case AttentionKind::weighted_key_value:
+    case AttentionKind::time_mix:
       return add(differences, "recurrent layers");
     case AttentionKind::matrix:
       return add(differences, "matrices in place of attention");

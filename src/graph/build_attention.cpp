@@ -120,6 +120,8 @@ TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden
       return gated_recurrence(stack, hidden);
     case AttentionKind::weighted_key_value:
       return weighted_key_value(stack, hidden);
+    case AttentionKind::time_mix:
+      return time_mix(stack, hidden);
     case AttentionKind::matrix:
       return linear({Part::attention_out,
                      "attention.matrix",
@@ -144,6 +146,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   const AttentionSpec& attention = *stack.attention;
   hidden = scaled(Part::attention_qkv, "attention.input.scale", attention.input_multiplier, hidden);
   const HeadSizes& heads = stack.heads;
+  if (attention.indexer) index_blocks(stack, hidden);
   TensorId qkv = project_heads(stack, hidden);
   const AttentionParts parts = self_attention_parts();
   if (attention.kind == AttentionKind::linear) {

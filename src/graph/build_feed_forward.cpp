@@ -203,6 +203,10 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
       emit(Part::mlp_experts_combine, "mlp.experts.combine",
            ExpertCombine{stack.rows(), Symbol::num_experts_per_tok, width, experts.weighting},
            {outputs, routing}, {}, {Symbol::batch_size, stack.tokens, width});
+  if (experts.latent_norm) {
+    sum = norm(*experts.latent_norm, "mlp.latent.norm",
+               Norm{*experts.latent_norm, stack.rows(), width, {}}, sum);
+  }
   if (latent) sum = between("mlp.latent.up", Symbol::hidden_size, sum);
   return experts.shared_intermediate_size == 0 ? sum : shared_expert(stack, ffn, hidden, sum);
 }

@@ -52,7 +52,10 @@ TensorId GraphBuilder::gated_delta(const StackContext& stack, TensorId hidden) {
                          Symbol::hidden_size,
                          {{"delta.query", keys}, {"delta.key", keys}, {"delta.value", values}}},
                         hidden, {kBatch, stack.tokens, Integer{2} * keys + values});
-  const TensorId gate = delta_projection(stack, "delta.gate", values, hidden);
+  const TensorId gate = spec.full_rank_gate
+                            ? project(stack, Part::attention_qkv, {"delta.gate", values},
+                                      WeightRole::attention, LinearBias::absent, hidden)
+                            : delta_projection(stack, "delta.gate", values, hidden);
   const std::vector<TensorId> rates = delta_rates(stack, heads, decays, hidden);
   ShortConvolution convolution;
   convolution.kernel = Integer{spec.conv_kernel_dim};

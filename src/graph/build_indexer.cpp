@@ -85,4 +85,26 @@ TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, T
   return *key_choice_;
 }
 
+void GraphBuilder::index_blocks(const StackContext& stack, TensorId hidden) {
+  const NormSpec& spec = stack.spec->norm;
+  const Expr dim = dim_of_index(stack);
+  const auto heads_of = [&](const std::string& name, const Expr& heads) {
+    const std::string path = "attention.indexer." + name;
+    const TensorId projected = project(stack, Part::attention_indexer, {path, heads * dim},
+                                       WeightRole::attention, LinearBias::absent, hidden);
+    const HeadRows rows{stack.rows(), heads * dim, {}, heads, dim};
+    return emit_in_place(Part::attention_indexer, path + "_norm",
+                         HeadNorm{spec, QueryKeyNormScope::each_head, rows}, {projected},
+                         norm_weights(spec, Part::attention_indexer, path + "_norm", {dim}));
+  };
+  heads_of("query", heads_of_index(stack));
+  const TensorId keys = heads_of("key", Integer{1});
+  if (stack.keys == KeySource::projections) return;
+  const TensorId cache = tensor("attention.indexer.key_cache", {kBatch, Symbol::visible_keys, dim},
+                                ElementType::key_cache);
+  const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
+  emit_in_place(Part::attention_indexer, "attention.indexer.key_cache",
+                KvCacheAppend{row.elements(), row, Integer{1}, dim, {}}, {keys, cache});
+}
+
 }  // namespace headroom::detail

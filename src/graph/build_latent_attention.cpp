@@ -50,7 +50,7 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
   const TensorId queries = latent_queries(stack, compressed);
   TensorId latents = latent_keys(stack, hidden);
   if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
-    return expanded_attention(stack, queries, latents, choice);
+    return latent_output(stack, hidden, expanded_attention(stack, queries, latents, choice));
   }
   const Expr width = kLatent + kRope;
   const TensorId cache = key_value_cache(self_attention_parts(), Symbol::visible_keys, width);
@@ -58,8 +58,15 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
       stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
   latents = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {latents, cache});
   // Without a past, expanding the new tokens costs less than attention in the latent space.
-  return options_.phase == Phase::decode ? absorbed_attention(stack, queries, cache, choice)
-                                         : expanded_attention(stack, queries, latents, choice);
+  return latent_output(stack, hidden,
+                       options_.phase == Phase::decode
+                           ? absorbed_attention(stack, queries, cache, choice)
+                           : expanded_attention(stack, queries, latents, choice));
+}
+
+TensorId GraphBuilder::latent_output(const StackContext& stack, TensorId hidden, TensorId context) {
+  return attention_output(stack, self_attention_parts(), *stack.attention,
+                          stack.heads.context_width(), gated_context(stack, hidden, context));
 }
 
 TensorId GraphBuilder::compressed_queries(const StackContext& stack, TensorId hidden,
@@ -140,8 +147,7 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
   if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
   AttentionOperands operands = cached_operands(context, qkv);
   if (choice) read_chosen_keys(options_, *choice, operands);
-  return attention_output(stack, self_attention_parts(), attention, heads.context_width(),
-                          softmax_attention(stack, self_attention_parts(), attention, operands));
+  return softmax_attention(stack, self_attention_parts(), attention, operands);
 }
 
 TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId queries,
@@ -165,16 +171,14 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
   if (choice) read_chosen_keys(options_, *choice, operands);
   const TensorId latent_context =
       softmax_attention(stack, self_attention_parts(), attention, operands);
-  const TensorId context =
-      emit(Part::attention_out, "attention.context.expanded",
-           HeadLinear{Direction::context_from_latent,
-                      stack.rows(),
-                      heads.heads,
-                      kLatent,
-                      heads.value_head_dim,
-                      {}},
-           {latent_context}, {expansion}, {kBatch, stack.tokens, heads.context_width()});
-  return attention_output(stack, self_attention_parts(), attention, heads.context_width(), context);
+  return emit(Part::attention_out, "attention.context.expanded",
+              HeadLinear{Direction::context_from_latent,
+                         stack.rows(),
+                         heads.heads,
+                         kLatent,
+                         heads.value_head_dim,
+                         {}},
+              {latent_context}, {expansion}, {kBatch, stack.tokens, heads.context_width()});
 }
 
 }  // namespace headroom::detail

@@ -1,4 +1,4 @@
-// Time mixing and channel mixing of RWKV-4 (arXiv 2305.13048, section 3.1).
+// Time mixing of RWKV-4 (arXiv 2305.13048, section 3.1), and channel mixing of all versions.
 #include "builder.h"
 
 namespace headroom::detail {
@@ -56,14 +56,18 @@ TensorId GraphBuilder::channel_mix(const StackContext& stack, TensorId hidden) {
   const auto mixed = [&](const std::string& name) {
     return mix_tokens(stack, Part::mlp_up, "mlp.mix_" + name, hidden, shifted);
   };
+  const auto network = [&] {
+    const TensorId inner_states =
+        project(stack, Part::mlp_up, {"mlp.up", inner}, kRole, LinearBias::absent, mixed("key"));
+    return project(
+        stack, Part::mlp_down, {"mlp.down", Symbol::hidden_size}, kRole, LinearBias::absent,
+        emit_in_place(Part::mlp_activation, "mlp.activation",
+                      Activation{stack.ffn->activation, stack.rows() * inner}, {inner_states}));
+  };
+  if (!stack.ffn->receptance) return network();
   const TensorId receptance = project(stack, Part::mlp_up, {"mlp.receptance", Symbol::hidden_size},
                                       kRole, LinearBias::absent, mixed("receptance"));
-  TensorId out =
-      project(stack, Part::mlp_up, {"mlp.up", inner}, kRole, LinearBias::absent, mixed("key"));
-  out = emit_in_place(Part::mlp_activation, "mlp.activation",
-                      Activation{stack.ffn->activation, stack.rows() * inner}, {out});
-  out = project(stack, Part::mlp_down, {"mlp.down", Symbol::hidden_size}, kRole, LinearBias::absent,
-                out);
+  const TensorId out = network();
   return emit_in_place(Part::mlp_activation, "mlp.gate.product",
                        OutputGate{ActivationKind::sigmoid, stack.rows() * Symbol::hidden_size},
                        {out, receptance});

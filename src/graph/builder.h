@@ -275,6 +275,15 @@ class GraphBuilder {
   // build_rwkv.cpp
   TensorId weighted_key_value(const StackContext& stack, TensorId hidden);
   TensorId channel_mix(const StackContext& stack, TensorId hidden);
+  // build_time_mix.cpp
+  TensorId time_mix(const StackContext& stack, TensorId hidden);
+  TensorId eagle_mix(const StackContext& stack, TensorId hidden);
+  TensorId goose_mix(const StackContext& stack, TensorId hidden);
+  /// The recurrence over `operands`, the norm of each head, the gate, and the output projection.
+  TensorId mixed_context(const StackContext& stack, const TimeMixSpec& spec,
+                         std::vector<TensorId> operands, std::vector<WeightId> weights,
+                         TensorId gate);
+  TensorId low_rank(const StackContext& stack, const LowRankProjection& projection, TensorId input);
   TensorId shift_tokens(const StackContext& stack, Part part, const std::string& path,
                         TensorId hidden);
   TensorId mix_tokens(const StackContext& stack, Part part, const std::string& path,
@@ -327,6 +336,9 @@ class GraphBuilder {
   [[nodiscard]] Expr heads_of(std::int64_t count) const;
 
   // build_indexer.cpp
+  /// Index queries and keys of attention to blocks of keys, and the cache of the keys (MiniMax M3).
+  /// Their scores and the choice of blocks are not in the graph.
+  void index_blocks(const StackContext& stack, TensorId hidden);
   /// The mask of the keys that the layer's indexer, or the last one before it, chooses.
   std::optional<TensorId> key_choice(const StackContext& stack, TensorId hidden,
                                      TensorId compressed_queries);
@@ -372,6 +384,7 @@ class GraphBuilder {
                               std::optional<TensorId> choice);
   TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents,
                               std::optional<TensorId> choice);
+  TensorId latent_output(const StackContext& stack, TensorId hidden, TensorId context);
 
   void add_counted_weights();
 

@@ -23,6 +23,15 @@ struct Projection {
 
 enum class LinearBias { absent, present };
 
+/// Two projections with few features between them, and an activation of these (RWKV-7).
+struct LowRankProjection {
+  std::string path;
+  std::int64_t rank = 0;
+  Expr width;
+  ActivationKind activation = ActivationKind::identity;
+  LinearBias bias = LinearBias::present;  ///< of the second
+};
+
 /// Parameters of a Linear node.
 struct LinearParts {
   Part part = Part::head;

@@ -98,11 +98,13 @@ void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
   std::optional<StateSpaceSpec> scan;
   std::optional<ShortConvolutionSpec> convolution;
   std::optional<GatedDeltaSpec> delta;
+  std::optional<TimeMixSpec> mix;
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
     const AttentionSpec& attention = stack.attention_of(variant);
     if (attention.state_space) scan = attention.state_space;
     if (attention.short_convolution) convolution = attention.short_convolution;
     if (attention.gated_delta) delta = attention.gated_delta;
+    if (attention.time_mix) mix = attention.time_mix;
   }
   if (scan) {
     const auto layers = layers_where(
@@ -130,6 +132,12 @@ void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
     words.push_back(fmt::format("gated delta in {} layers, {} heads of {} × {}", layers,
                                 delta->num_value_heads, delta->key_head_dim,
                                 delta->value_head_dim));
+  }
+  if (mix) {
+    const auto layers = layers_where(
+        stack, [](const AttentionSpec& attention) { return attention.time_mix.has_value(); });
+    words.push_back(fmt::format("time mixing in {} layers, {} heads of {} × {}", layers,
+                                mix->num_heads, mix->head_dim, mix->value_head_dim));
   }
   add_recurrences(stack, words);
 }

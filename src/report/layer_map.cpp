@@ -28,6 +28,8 @@ std::string mixer_name(const AttentionSpec& attention) {
       return "gated recurrence";
     case AttentionKind::weighted_key_value:
       return "WKV";
+    case AttentionKind::time_mix:
+      return "time mixing";
     case AttentionKind::matrix:
       return "a matrix";
     case AttentionKind::none:

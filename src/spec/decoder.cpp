@@ -53,6 +53,22 @@ ActivationKind activation_of(ConfigReader& config, const DecoderDefaults& defaul
   return *defaults.fixed_activation;
 }
 
+/// Reads RoPE. Heads of a class's own defaults may not divide the hidden size, and their dimensions
+/// not form pairs; such a model is counted and does not run.
+void read_rope_of_heads(ConfigReader& config, ModelSpec& spec, const AttentionSpec& attention,
+                        const DecoderDefaults& defaults) {
+  constexpr std::int64_t kPaired = 4;  // also half of these form pairs
+  const std::int64_t head_dim = attention.head_dim;
+  const bool uneven = defaults.head_size != HeadSizeRule::divides && !config.has("head_dim") &&
+                      head_dim >= kPaired && spec.hidden_size % attention.num_attention_heads != 0;
+  const std::int64_t paired = uneven ? head_dim / kPaired * kPaired : head_dim;
+  RopeSpec& rope = spec.position.rope;
+  rope = read_rope(config, spec.position, paired, defaults.rope);
+  if (!uneven || defaults.head_size == HeadSizeRule::own) return;
+  if (rope.rotary_dim == 0) rope.rotary_dim = paired;
+  spec.not_run = "its heads do not divide its hidden size";
+}
+
 std::int64_t layers_of(ConfigReader& config, const DecoderDefaults& defaults) {
   std::optional<std::int64_t> absent = defaults.num_hidden_layers;
   if (defaults.sizes) absent = defaults.sizes->num_hidden_layers;
@@ -81,6 +97,9 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
   if (!head_dim && !config.is_null("head_dim") && defaults.head_dim) {
     head_dim = config.size_or_of_class({"head_dim"}, *defaults.head_dim);
   }
+  if (!head_dim && defaults.head_size != HeadSizeRule::divides) {
+    head_dim = std::max<std::int64_t>(hidden_size / heads, 1);
+  }
   AttentionSpec attention;
   if (head_dim) {
     attention.num_attention_heads = heads;
@@ -108,8 +127,7 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
   stack.num_layers = layers_of(config, defaults);
   stack.self_attention = read_heads(config, spec.hidden_size, defaults);
   read_bias(config, defaults, stack.self_attention);
-  spec.position.rope =
-      read_rope(config, spec.position, stack.self_attention.head_dim, defaults.rope);
+  read_rope_of_heads(config, spec, stack.self_attention, defaults);
   const std::int64_t inner = inner_size(config, defaults);
   stack.ffn = {defaults.ffn, inner, activation_of(config, defaults), false};
   stack.norm_placement = NormPlacement::pre;

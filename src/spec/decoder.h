@@ -23,6 +23,10 @@ enum class BiasRule {
   key_for_query_key_value,  ///< `attention_bias`: Q, K and V
 };
 
+/// Size of a head that a config leaves out: hidden_size / num_attention_heads, which the heads must
+/// divide, or that number rounded down, as a class may have it; `own`: the family's reader sets it.
+enum class HeadSizeRule { divides, rounded_down, own };
+
 /// Defaults and fixed choices of one Llama-style family.
 struct DecoderDefaults {
   /// Default sizes, for a family whose published configs omit them.
@@ -42,6 +46,7 @@ struct DecoderDefaults {
   NormSpec norm{NormKind::rms_norm, false};
   std::optional<std::int64_t> num_key_value_heads{};  ///< default; null means all heads
   std::optional<std::int64_t> head_dim{};             ///< default; else hidden / heads
+  HeadSizeRule head_size = HeadSizeRule::divides;
   BiasRule bias = BiasRule::key_for_all;
   bool bias_when_absent = false;
   FfnKind ffn = FfnKind::gated;

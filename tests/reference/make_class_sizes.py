@@ -38,6 +38,8 @@ MORE = {
     "kimi_linear": {"num_experts": 256, "num_experts_per_token": 8},
     "qwen2_5_vl_text": {"num_key_value_heads": 8},
     "qwen2_vl_text": {"num_key_value_heads": 8},
+    "qwen2_5_omni_text": {"num_key_value_heads": 4},
+    "qwen3_omni_moe_text": {"num_key_value_heads": 4},
     "qwen3_moe": {"num_experts": 128},
     "qwen3_vl_moe_text": {"num_key_value_heads": 16, "num_experts": 60},
     "vaultgemma": {"num_key_value_heads": 4},
@@ -46,7 +48,9 @@ MORE = {
 }
 # Models whose class describes the text model and the tower that a config leaves out, and keys of
 # these that no figure needs.
-WHOLE = ("aya_vision", "cohere2_vision", "lighton_ocr", "llava", "llava_next", "llava_onevision", "mistral3", "paligemma", "voxtral")
+WHOLE = ("aya_vision", "cohere2_vision", "glmasr", "got_ocr2", "lighton_ocr", "llava", "llava_next",
+         "llava_next_video", "llava_onevision", "mistral3", "paligemma", "qwen3_asr", "video_llava",
+         "vipllava", "voxtral")
 NO_SIZES = ("attention_dropout", "hidden_act", "initializer_range", "is_encoder_decoder", "use_cache")
 # Their readers have all sizes, or the class in transformers is another.
 OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe")

@@ -104,6 +104,13 @@ std::map<std::string, json> derived_configs() {
   for (const char* const type : {"qwen2_vl_text", "qwen2_5_vl_text"}) {
     configs[type] = with_type(qwen2, type);
   }
+  configs["AXK1"] = with_type(tower("axk1"), "AXK1");
+  configs["gpt-sw3"] = with_type(config_of(find_preset("gpt2").value()), "gpt-sw3");
+  for (const char* const type : {"minimax_m1", "minimax_text_01"}) {
+    configs[type] = with_type(config_of(find_preset("minimax-text-01").value()), type);
+  }
+  configs["musicflamingo"] = with_type(tower("audioflamingo3"), "musicflamingo");
+  configs["new"] = with_type(tower("gte"), "new");
   configs["smolvlm"] = with_type(tower("idefics3"), "smolvlm");
   configs["voxtral"] = {{"model_type", "voxtral"}, {"text_config", llama_text}};
   configs["glm4v_moe"] = {

@@ -1,6 +1,6 @@
 // BART, mBART, M2M-100 (NLLB), Blenderbot, Marian, Pegasus and Whisper: encoder-decoders with
 // biases everywhere (arXiv 1910.13461, 2001.08210, 2010.11125, 2004.13637, 1804.00344, 1912.08777,
-// 2212.04356).
+// 2212.04356). TrOCR's decoder is BART's (arXiv 2109.10282).
 #include "../common_keys.h"
 #include "../cross_attention.h"
 #include "../family.h"
@@ -217,6 +217,61 @@ void read_blenderbot(ConfigReader& config, ModelSpec& spec) {
   read_encoder_decoder(config, spec, family);
 }
 
+/// Blenderbot's small models: BART without the rows that are never read.
+void read_blenderbot_small(ConfigReader& config, ModelSpec& spec) {
+  EncoderDecoderFamily family;
+  family.positions_when_absent = 512;
+  family.embedding_norm = true;
+  read_encoder_decoder(config, spec, family);
+}
+
+/// Cross-attention of TrOCR's decoder, which a decoder alone loads and does not read: keys and
+/// values of images of another width.
+void count_image_attention(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t images = config.size_or({"cross_attention_hidden_size"}, spec.hidden_size);
+  const StackSpec& stack = *spec.decoder;
+  const std::int64_t width = spec.hidden_size;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, WeightRole role) {
+    spec.counted_only.push_back({"decoder.layers.cross_attention" + name, std::move(shape), role,
+                                 stack.num_layers, ModelPart::text,
+                                 CountedUse::unused_cross_attention});
+  };
+  for (const char* const name : {".query", ".output"}) {
+    add(std::string(name) + ".weight", {width, width}, WeightRole::attention);
+    add(std::string(name) + ".bias", {width}, WeightRole::attention);
+  }
+  for (const char* const name : {".key", ".value"}) {
+    add(std::string(name) + ".weight", {width, images}, WeightRole::attention);
+    add(std::string(name) + ".bias", {width}, WeightRole::attention);
+  }
+  add("_norm.weight", {width}, WeightRole::norm);
+  add("_norm.bias", {width}, WeightRole::norm);
+}
+
+/// TrOCR's decoder: BART's, with trained or computed positions.
+void read_trocr(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kOffset = 2;
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size({"d_model", "hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  if (config.flag_or({"scale_embedding"}, false)) {
+    spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
+  }
+  const bool trained = config.flag_or({"use_learned_position_embeddings"}, true);
+  const std::int64_t padding = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.kind = trained ? PositionKind::learned : PositionKind::sinusoidal;
+  spec.position.table = trained ? PositionTable::trained : PositionTable::tensor2tensor;
+  spec.position.offset = trained ? kOffset : padding;
+  spec.position.max_position_embeddings =
+      config.size_or({"max_position_embeddings"}, 512) + spec.position.offset;
+  const EncoderDecoderFamily family{};
+  spec.decoder = read_stack(config, spec.hidden_size, kDecoder, family);
+  spec.decoder->self_attention.causal = true;
+  if (config.flag_or({"layernorm_embedding"}, true)) spec.embedding.norm = spec.decoder->norm;
+  count_image_attention(config, spec);
+  ignore_old_keys(config);
+}
+
 void read_m2m_100(ConfigReader& config, ModelSpec& spec) {
   EncoderDecoderFamily family;
   family.placement = NormPlacement::pre;
@@ -320,55 +375,67 @@ NameTable bart_names() {
 }  // namespace
 
 std::vector<Family> bart_families() {
-  return {{.model_types = {"bart"},
-           .classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration"),
-           .reader = read_bart,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"marian"},
-           .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
-           .reader = read_marian,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"pegasus"},
-           .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
-           .reader = read_pegasus,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"mbart"},
-           .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
-           .reader = read_mbart,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"mvp"},
-           .classes = encoder_decoder_classes("Mvp", "MvpForConditionalGeneration"),
-           .reader = read_mvp,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"plbart"},
-           .classes = encoder_decoder_classes("PLBart", "PLBartForConditionalGeneration"),
-           .reader = read_plbart,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"blenderbot"},
-           .classes = encoder_decoder_classes("Blenderbot", "BlenderbotForConditionalGeneration"),
-           .reader = read_blenderbot,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"m2m_100"},
-           .classes = encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration",
-                                              LogitsBias::none),
-           .reader = read_m2m_100,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"whisper"},
-           .classes = encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration",
-                                              LogitsBias::none),
-           .reader = read_whisper,
-           .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
-                              {"model."},
-                              {{"proj_out.weight", ExtraKind::tied_copy}}},
-           .gguf = None("whisper.cpp uses another file format")}};
+  return {
+      {.model_types = {"bart"},
+       .classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration"),
+       .reader = read_bart,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"marian"},
+       .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
+       .reader = read_marian,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"pegasus"},
+       .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
+       .reader = read_pegasus,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"mbart"},
+       .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
+       .reader = read_mbart,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"mvp"},
+       .classes = encoder_decoder_classes("Mvp", "MvpForConditionalGeneration"),
+       .reader = read_mvp,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"plbart"},
+       .classes = encoder_decoder_classes("PLBart", "PLBartForConditionalGeneration"),
+       .reader = read_plbart,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"blenderbot"},
+       .classes = encoder_decoder_classes("Blenderbot", "BlenderbotForConditionalGeneration"),
+       .reader = read_blenderbot,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"blenderbot-small"},
+       .classes =
+           encoder_decoder_classes("BlenderbotSmall", "BlenderbotSmallForConditionalGeneration"),
+       .reader = read_blenderbot_small,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"trocr"},
+       .classes = ModelClasses{{{"TrOCRForCausalLM", decoder_head}}},
+       .reader = read_trocr,
+       .names = None("its weights' names are not supported yet"),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"m2m_100"},
+       .classes =
+           encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration", LogitsBias::none),
+       .reader = read_m2m_100,
+       .names = bart_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"whisper"},
+       .classes =
+           encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration", LogitsBias::none),
+       .reader = read_whisper,
+       .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
+                          {"model."},
+                          {{"proj_out.weight", ExtraKind::tied_copy}}},
+       .gguf = None("whisper.cpp uses another file format")}};
 }
 
 }  // namespace headroom::detail

@@ -1,6 +1,7 @@
 // Encoders that differ from BERT and RoBERTa in few choices: Megatron-BERT, XLM-RoBERTa-XL and
-// RoBERTa-PreLayerNorm with norms before each part, Data2Vec, DPR, and ERNIE with task types (arXiv
-// 1909.08053, 2105.00572, 1904.01038, 2202.03555, 2004.04906, 2107.02137).
+// RoBERTa-PreLayerNorm with norms before each part, Data2Vec, DPR, ERNIE with task types, LayoutLM,
+// and BigBird with sparse attention (arXiv 1909.08053, 2105.00572, 1904.01038, 2202.03555,
+// 2004.04906, 2107.02137, 2007.14062).
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -66,6 +67,66 @@ void read_dpr(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("projection_dim", 0);
 }
 
+/// BigBird: BERT whose tokens see blocks of keys; they count as all keys.
+void read_big_bird(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kPositions = 4096;
+  read_bert_encoder(config, spec, ActivationKind::gelu_new);
+  count_unread_head_bias(spec);
+  if (!config.has("max_position_embeddings")) {
+    spec.position.max_position_embeddings = kPositions;
+  }
+  spec.encoder->self_attention.qkv_bias = config.flag_or({"use_bias"}, true);
+  if (config.flag_or({"rescale_embeddings"}, false)) {
+    spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
+  }
+  // Every class but that for answers loads a pooler.
+  if (!spec.head.pooler && !spec.architecture.ends_with("ForQuestionAnswering")) {
+    const std::int64_t width = spec.hidden_size;
+    const auto add = [&](const char* path, std::vector<std::int64_t> shape) {
+      spec.counted_only.push_back(
+          {path, std::move(shape), WeightRole::head, 1, ModelPart::text, CountedUse::loaded});
+    };
+    add("head.pooler.dense.weight", {width, width});
+    add("head.pooler.dense.bias", {width});
+  }
+  config.ignore({"block_size", "num_random_blocks"});
+  if (config.is_text("attention_type", "original_full")) return;
+  config.expect_text("attention_type", "block_sparse");
+  spec.not_run = "its block-sparse attention has no kernel yet";
+  spec.assumptions.emplace_back("block-sparse attention counts as attention to all keys");
+}
+
+ModelClasses big_bird_classes() {
+  const auto masked = [](ConfigReader& config) {
+    const ActivationKind activation =
+        read_activation(config, {"hidden_act"}, ActivationKind::gelu_new);
+    return language_model_head(masked_language_model_head(config, activation));
+  };
+  return ModelClasses{
+      {{"BigBirdModel", pooler_head},
+       {"BigBirdForMaskedLM", masked},
+       {"BigBirdForCausalLM", masked},
+       {"BigBirdForSequenceClassification", dense_classifier(ActivationKind::gelu_new)},
+       {"BigBirdForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
+}
+
+/// LayoutLM: BERT with places on a page (arXiv 1912.13318): their tables are counted.
+void read_layoutlm(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kPlaces = 1024;
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
+  const std::int64_t places = config.size_or({"max_2d_position_embeddings"}, kPlaces);
+  for (const char* const name : {"x", "y", "height", "width"}) {
+    spec.counted_only.push_back({std::string("embeddings.") + name + "_position_embeddings.weight",
+                                 {places, spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
+  spec.not_run = "its places on a page have no kernel yet";
+}
+
 /// BERT's heads under another prefix.
 ModelClasses bert_like_classes(const std::string& prefix) {
   const auto masked = [](ConfigReader& config) {
@@ -128,6 +189,16 @@ std::vector<Family> bert_clones_families() {
            .classes = bert_like_classes("Ernie"),
            .reader = read_ernie,
            .names = bert_like_names("ernie.", kErnie),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"big_bird"},
+           .classes = big_bird_classes(),
+           .reader = read_big_bird,
+           .names = bert_like_names("bert.", {}),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"layoutlm"},
+           .classes = bert_like_classes("LayoutLM"),
+           .reader = read_layoutlm,
+           .names = bert_like_names("layoutlm.", {}),
            .gguf = None(kNoGguf)},
           {.model_types = {"dpr"},
            .classes = {{{"DPRQuestionEncoder", no_head}, {"DPRContextEncoder", no_head}}},

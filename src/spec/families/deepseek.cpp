@@ -40,6 +40,7 @@ void read_deepseek_v3(ConfigReader& config, ModelSpec& spec) {
 DecoderDefaults glm4_moe_defaults() {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 8;
+  defaults.head_size = HeadSizeRule::rounded_down;
   defaults.max_position_embeddings = 131072;
   defaults.norm_eps = 1e-5;
   defaults.rope.partial_rotary_factor = 0.5;
@@ -84,6 +85,32 @@ void read_dots1(ConfigReader& config, ModelSpec& spec) {
   const ExpertsSpec experts =
       read_balanced_experts(config, {{"n_routed_experts"}, 0, 0}, {1408, 1});
   spread_experts(config, stack, experts, 0);
+}
+
+/// A.X K1: DeepSeek V3 with a norm of the experts' output (SK Telecom, A.X-K1).
+void read_axk1(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"head_dim"});
+  read_decoder(config, spec, deepseek_defaults(32768));
+  read_latent_attention(config, spec, {});
+  const ExpertsSpec experts = read_balanced_experts(
+      config, {{"n_routed_experts", "num_local_experts"}, 192, 8}, {2048, 2.5, {8, 4}});
+  StackSpec& stack = *spec.decoder;
+  config.expect_number("moe_layer_freq", 1);
+  spread_experts(config, stack, experts, 1);
+  std::int64_t sparse = 0;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    if (stack.ffn_of(stack.variant(layer)).experts) ++sparse;
+  }
+  if (sparse > 0) {
+    spec.counted_only.push_back({"decoder.layers.mlp.output_norm.weight",
+                                 {spec.hidden_size},
+                                 WeightRole::norm,
+                                 sparse,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
+  spec.not_run = "its norm of the experts' output has no kernel yet";
+  config.ignore({"num_nextn_predict_layers", "num_mtp_layers"});
 }
 
 /// GLM-4.7-Flash: the attention and experts of DeepSeek V3 (Z.ai).
@@ -155,6 +182,11 @@ std::vector<Family> deepseek_families() {
        .reader = read_glm4_moe_lite,
        .names = deepseek_names(),
        .gguf = GgufForm(GgufConversion::unknown, {})},
+      {.model_types = {"axk1", "AXK1"},
+       .classes = llama_classes("AXK1"),
+       .reader = read_axk1,
+       .names = None("its norm of the experts' output does not run"),
+       .gguf = None("not supported yet")},
       {.model_types = {"glm4v_moe_text"},  // inside GLM-4.5V
        .classes = llama_classes("Glm4vMoeText"),
        .reader = read_glm4v_moe_text,

@@ -1,7 +1,11 @@
-// ERNIE 4.5: Llama with interleaved RoPE, dense and with experts that a correction bias balances
-// (Baidu, ERNIE 4.5 technical report).
+// ERNIE 4.5: Llama with interleaved RoPE, dense and with experts that a correction bias balances;
+// ERNIE 4.5 VL has experts of its own for images (Baidu, ERNIE 4.5 technical report).
+#include <algorithm>
+
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
 
 namespace headroom::detail {
 namespace {
@@ -57,6 +61,56 @@ void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"moe_norm_min", "moe_capacity", "moe_aux_loss_lambda"});
 }
 
+/// The experts that only visual tokens use: a text skips them.
+void count_image_experts(ModelSpec& spec, std::int64_t layers, std::int64_t experts,
+                         std::int64_t width) {
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    spec.counted_only.push_back({"decoder.layers.mlp.image_experts." + name, std::move(shape),
+                                 WeightRole::mlp, layers, ModelPart::text, CountedUse::loaded});
+  };
+  add("router.weight", {experts, spec.hidden_size});
+  add("router.correction_bias", {experts});
+  add("gate_up.weight", {experts, 2, width, spec.hidden_size});
+  add("down.weight", {experts, spec.hidden_size, width});
+  spec.assumptions.emplace_back("experts of images count as parameters only: a text skips them");
+}
+
+void read_ernie4_5_vl_text(ConfigReader& config, ModelSpec& spec) {
+  read_ernie4_5(config, spec);
+  StackSpec& stack = *spec.decoder;
+  std::vector<std::int64_t> widths = config.list_of_counts("moe_intermediate_size");
+  if (widths.empty()) {
+    config.note_of_class("moe_intermediate_size", "(1536 for text, 512 for images)");
+    widths = {1536, 512};
+  }
+  if (widths.size() != 2) {
+    config.fail("moe_intermediate_size", "does not have two widths",
+                "write that of the text's experts and that of the images'");
+  }
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or_of_class({"moe_num_experts", "num_experts"}, 64);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_k", "num_experts_per_tok"}, 6);
+  experts.intermediate_size = widths[0];
+  experts.shared_intermediate_size =
+      product(config, "moe_num_shared_experts", config.count_or({"moe_num_shared_experts"}, 2),
+              experts.intermediate_size);
+  experts.correction_bias = true;
+  experts.correction_bias_is_parameter = true;
+  experts.normalise = true;
+  std::vector<bool> routed = read_expert_layers(config, stack.num_layers);
+  const std::vector<std::string> kinds = config.texts("mlp_layer_types");
+  if (!kinds.empty() && std::ssize(kinds) != stack.num_layers) {
+    config.fail("mlp_layer_types", "does not have an entry for every layer",
+                "write sparse or dense for each");
+  }
+  for (std::size_t layer = 0; layer < kinds.size(); ++layer)
+    routed[layer] = kinds[layer] == "sparse";
+  const std::int64_t layers = std::ranges::count(routed, true);
+  set_experts(stack, routed, experts);
+  count_image_experts(spec, layers, experts.num_experts, widths[1]);
+  config.ignore({"moe_norm_min"});
+}
+
 constexpr NameRule kErnieExperts[] = {
     {"decoder.layers.mlp.router.correction_bias",
      "layers.{}.mlp.moe_statics.e_score_correction_bias"},
@@ -80,6 +134,19 @@ std::vector<Family> ernie_families() {
                                                     .common = gguf_rms_norm_keys(),
                                                     .flags = {{"blk.0.attn_q.bias", "use_bias"}},
                                                     .head_dim = GgufHeadDim::always}})},
+          wrapper_family({.model_types = {"ernie4_5_vl_moe"},
+                          .classes = {"Ernie4_5_VLMoeForConditionalGeneration",
+                                      "Ernie4_5_VL_MoeForConditionalGeneration"},
+                          .bare_classes = {"Ernie4_5_VLMoeModel", "Ernie4_5_VL_MoeModel"},
+                          .text_type = "ernie4_5_vl_moe_text",
+                          .count_towers = count_ernie4_5_vl_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          {.model_types = {"ernie4_5_vl_moe_text"},
+           .classes =
+               either_of(ernie_classes("Ernie4_5_VLMoeText"), ernie_classes("Ernie4_5_VL_MoeText")),
+           .reader = read_ernie4_5_vl_text,
+           .names = None("its experts of images do not run"),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"ernie4_5_moe"},
            .classes = either_of(ernie_classes("Ernie4_5_Moe"), ernie_classes("Ernie4_5Moe")),
            .reader = read_ernie4_5_moe,

@@ -23,6 +23,7 @@ set(HEADROOM_FAMILIES
   diffusion
   dinov2
   distilbert
+  document_models
   ernie
   esm
   eurobert
@@ -88,6 +89,7 @@ set(HEADROOM_FAMILIES
   t5
   t5gemma
   transformer
+  vision_encoder_decoder
   vit
   wav2vec2
   xlnet

@@ -86,7 +86,7 @@ constexpr NameRule kGpt2[] = {
 }  // namespace
 
 std::vector<Family> gpt2_families() {
-  return {{.model_types = {"gpt2"},
+  return {{.model_types = {"gpt2", "gpt-sw3"},
            .classes = decoder_classes("GPT2", {.tied = true}, "GPT2LMHeadModel"),
            .reader = read_gpt2,
            .names = gpt_names(kGpt2),

@@ -55,11 +55,35 @@ void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts = experts;
 }
 
+/// Windows in three of four layers, and a trained score of each head beside the keys.
+void read_granite_windows(ConfigReader& config, ModelSpec& spec) {
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.sinks = true;
+  const WindowSpec window = read_window(config, 128);
+  set_windows(stack,
+              read_windowed_layers(config, stack.num_layers,
+                                   [](std::int64_t layer) { return layer % 4 != 0; }),
+              window);
+  // RoPE's base, by layer: it changes no figure.
+  config.ignore({"layer_rope_theta"});
+  spec.not_run = "its weights' names are not supported yet";
+}
+
+void read_granite_swa(ConfigReader& config, ModelSpec& spec) {
+  read_granite(config, spec);
+  read_granite_windows(config, spec);
+}
+
 /// Granite MoE with shared experts.
 void read_granitemoeshared(ConfigReader& config, ModelSpec& spec) {
   read_granitemoe(config, spec);
   spec.decoder->ffn.experts->shared_intermediate_size =
       config.count_or({"shared_intermediate_size"}, 0);
+}
+
+void read_granitemoe_swa(ConfigReader& config, ModelSpec& spec) {
+  read_granitemoeshared(config, spec);
+  read_granite_windows(config, spec);
 }
 
 constexpr NameRule kPostNorms[] = {
@@ -94,6 +118,16 @@ std::vector<Family> granite_families() {
            .reader = read_hyperclovax,
            .names = llama_names({kPostNorms}),
            .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"granite_swa"},
+           .classes = decoder_classes("GraniteSWA", {.tied = true, .float32_logits = true}),
+           .reader = read_granite_swa,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None("not supported yet")},
+          {.model_types = {"granitemoe_swa"},
+           .classes = llama_classes("GraniteMoeSWA"),
+           .reader = read_granitemoe_swa,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None("not supported yet")},
           {.model_types = {"granitemoeshared"},
            .classes = llama_classes("GraniteMoeShared"),
            .reader = read_granitemoeshared,

@@ -4,6 +4,7 @@
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
+#include "mistral3.h"
 
 namespace headroom::detail {
 namespace {
@@ -12,7 +13,43 @@ namespace {
 constexpr std::string_view kLlamaSizes = R"({"hidden_size": 4096, "intermediate_size": 11008,
     "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000})";
 
+/// MiniCPM-V: the text model's keys stand beside vision_config, and its family follows from the
+/// version (OpenBMB; modeling_minicpmv.py).
+Family minicpmv_family() {
+  const Wrapper qwen2{.model_types = {"minicpmv"},
+                      .classes = {"MiniCPMV"},
+                      .bare_classes = {},
+                      .text_type = "qwen2",
+                      .count_towers = count_minicpmv_tower,
+                      .tying = HeadTying::text};
+  Family family = wrapper_family(qwen2);
+  family.reader = [qwen2](ConfigReader& config, ModelSpec& spec) {
+    const double version = config.number_or({"version"}, 2.6);
+    Wrapper wrapper = qwen2;
+    if (version == 4.0) wrapper.text_type = "llama";
+    if (version == 4.5) wrapper.text_type = "qwen3";
+    if (version != 2.6 && version != 4.0 && version != 4.5) {
+      config.fail("version", "is of a MiniCPM-V that is not supported", "use 2.6, 4.0 or 4.5");
+    }
+    read_wrapped_text(config, spec, wrapper);
+    note_absent_tower(config, wrapper.absent_tower, spec);
+    wrapper.count_towers(config, spec);
+    read_tower_tokens(config, spec);
+  };
+  return family;
+}
+
 }  // namespace
+
+Family mistral3_family() {
+  return wrapper_family({.model_types = {"mistral3"},
+                         .classes = {"Mistral3ForConditionalGeneration"},
+                         .bare_classes = {"Mistral3Model"},
+                         .text_type = "mistral",
+                         .count_towers = read_mistral3_tower,
+                         .tying = HeadTying::whole_else_tied,
+                         .names = wrapped_pixtral_names(mistral3_projector_rules())});
+}
 
 std::vector<Family> image_text_families() {
   return {wrapper_family({.model_types = {"llava"},
@@ -31,6 +68,28 @@ std::vector<Family> image_text_families() {
                           .tying = HeadTying::whole,
                           .text_defaults = kLlamaSizes,
                           .names = wrapped_pixtral_names(tiled_projector_rules())}),
+          wrapper_family({.model_types = {"llava_next_video"},
+                          .classes = {"LlavaNextVideoForConditionalGeneration"},
+                          .bare_classes = {"LlavaNextVideoModel"},
+                          .text_type = "llama",
+                          .count_towers = read_llava_next_video_tower,
+                          .tying = HeadTying::whole,
+                          .text_defaults = kLlamaSizes,
+                          .names = wrapped_pixtral_names(tiled_projector_rules())}),
+          wrapper_family({.model_types = {"vipllava"},
+                          .classes = {"VipLlavaForConditionalGeneration"},
+                          .bare_classes = {"VipLlavaModel"},
+                          .text_type = "llama",
+                          .count_towers = read_vipllava_tower,
+                          .tying = HeadTying::whole,
+                          .text_defaults = kLlamaSizes}),
+          wrapper_family({.model_types = {"video_llava"},
+                          .classes = {"VideoLlavaForConditionalGeneration"},
+                          .bare_classes = {"VideoLlavaModel"},
+                          .text_type = "llama",
+                          .count_towers = count_video_llava_towers,
+                          .tying = HeadTying::whole,
+                          .text_defaults = kLlamaSizes}),
           wrapper_family({.model_types = {"llava_onevision"},
                           .classes = {"LlavaOnevisionForConditionalGeneration"},
                           .bare_classes = {"LlavaOnevisionModel"},
@@ -38,13 +97,8 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_llava_onevision_tower,
                           .tying = HeadTying::either,
                           .names = wrapped_pixtral_names(tiled_projector_rules())}),
-          wrapper_family({.model_types = {"mistral3"},
-                          .classes = {"Mistral3ForConditionalGeneration"},
-                          .bare_classes = {"Mistral3Model"},
-                          .text_type = "mistral",
-                          .count_towers = read_mistral3_tower,
-                          .tying = HeadTying::whole_else_tied,
-                          .names = wrapped_pixtral_names(mistral3_projector_rules())}),
+          mistral3_family(),
+          minicpmv_family(),
           wrapper_family({.model_types = {"lighton_ocr"},
                           .classes = {"LightOnOcrForConditionalGeneration"},
                           .bare_classes = {"LightOnOcrModel"},
@@ -132,6 +186,31 @@ std::vector<Family> image_text_families() {
                .count_towers = read_kimi_tower,
                .tying = HeadTying::whole_else_tied,
                .names = wrapped_kimi_names()}),
+          wrapper_family({.model_types = {"kimi_vl"},
+                          .classes = {"KimiVLForConditionalGeneration"},
+                          .bare_classes = {},
+                          .text_type = "deepseek_v3",
+                          .count_towers = read_kimi_tower,
+                          .tying = HeadTying::text}),
+          wrapper_family({.model_types = {"exaone4_5"},
+                          .classes = {"Exaone4_5_ForConditionalGeneration"},
+                          .bare_classes = {"Exaone4_5_Model"},
+                          .text_type = "exaone4",
+                          .count_towers = read_exaone4_5_tower,
+                          .tying = HeadTying::whole}),
+          wrapper_family({.model_types = {"hyperclovax_vision_v2"},
+                          .classes = {"HyperCLOVAXVisionV2ForConditionalGeneration"},
+                          .bare_classes = {"HyperCLOVAXVisionV2Model"},
+                          .text_type = "hyperclovax",
+                          .count_towers = read_hyperclovax_vision_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          wrapper_family({.model_types = {"audioflamingo3", "musicflamingo"},
+                          .classes = {"AudioFlamingo3ForConditionalGeneration",
+                                      "MusicFlamingoForConditionalGeneration"},
+                          .bare_classes = {"AudioFlamingo3Model", "MusicFlamingoModel"},
+                          .text_type = "qwen2",
+                          .count_towers = read_audioflamingo3_tower,
+                          .tying = HeadTying::whole_else_text}),
           wrapper_family({.model_types = {"qwen2_audio"},
                           .classes = {"Qwen2AudioForConditionalGeneration"},
                           .bare_classes = {"Qwen2AudioModel"},
@@ -139,6 +218,30 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_qwen2_audio_tower,
                           .tying = HeadTying::whole_else_text,
                           .names = wrapped_qwen2_audio_names()}),
+          wrapper_family({.model_types = {"video_llama_3"},
+                          .classes = {"VideoLlama3ForConditionalGeneration"},
+                          .bare_classes = {"VideoLlama3Model"},
+                          .text_type = "qwen2",
+                          .count_towers = count_video_llama3_tower,
+                          .tying = HeadTying::whole}),
+          wrapper_family({.model_types = {"idefics2"},
+                          .classes = {"Idefics2ForConditionalGeneration"},
+                          .bare_classes = {"Idefics2Model"},
+                          .text_type = "mistral",
+                          .count_towers = count_idefics2_tower,
+                          .tying = HeadTying::whole}),
+          wrapper_family({.model_types = {"glmasr"},
+                          .classes = {"GlmAsrForConditionalGeneration"},
+                          .bare_classes = {"GlmAsrModel"},
+                          .text_type = "llama",
+                          .count_towers = read_glm_asr_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          wrapper_family({.model_types = {"qwen3_asr"},
+                          .classes = {"Qwen3ASRForConditionalGeneration"},
+                          .bare_classes = {"Qwen3ASRModel"},
+                          .text_type = "qwen3",
+                          .count_towers = read_qwen3_asr_tower,
+                          .tying = HeadTying::whole_else_tied}),
           wrapper_family({.model_types = {"voxtral"},
                           .classes = {"VoxtralForConditionalGeneration"},
                           .bare_classes = {"VoxtralModel"},

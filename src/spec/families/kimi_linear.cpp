@@ -1,11 +1,14 @@
 // Kimi Linear: Kimi delta attention, and in every fourth layer latent attention without positions;
 // experts as in DeepSeek V3 (arXiv 2510.26692; moonshotai/Kimi-Linear-48B-A3B-Instruct,
-// modeling_kimi.py).
+// modeling_kimi.py). Kimi K3: gates on both, experts in a narrower space, attention residuals, and
+// a vision tower (arXiv 2607.24653; moonshotai/Kimi-K3, modeling_kimi_linear.py).
 #include <algorithm>
 
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
 
 namespace headroom::detail {
 namespace {
@@ -23,6 +26,7 @@ void read_latent_attention_without_positions(ConfigReader& config, ModelSpec& sp
   attention.value_head_dim = config.size({"v_head_dim"});
   attention.latent = latent;
   attention.rotary = false;
+  if (config.flag_or({"mla_use_output_gate"}, false)) attention.output_gate = ContextGate::sigmoid;
   spec.position.kind = PositionKind::none;
 }
 
@@ -66,12 +70,17 @@ void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
   delta.decay = DeltaDecay::each_key_dim;
   delta.projection_rank = delta.key_head_dim;
   delta.gate = ActivationKind::sigmoid;
+  if (linear) {
+    delta.full_rank_gate = linear->flag_or({"use_full_rank_gate"}, false);
+    linear->ignore({"gate_lower_bound"});  // of the decay
+  }
   const std::vector<bool> full = linear ? read_kimi_full_layers(*linear, stack.num_layers)
                                         : read_named_full_layers(config, stack.num_layers);
   vary_layers(stack, full, [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
     variant.self_attention.gated_delta = delta;
     variant.self_attention.latent.reset();
+    variant.self_attention.output_gate = ContextGate::none;
   });
   if (linear) linear->finish();
 }
@@ -108,12 +117,56 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
     experts.num_groups = groups;
     experts.chosen_groups = chosen;
   }
+  experts.latent_size = config.count_or({"routed_expert_hidden_size"}, 0);
+  const bool normed = config.flag_or({"latent_moe_use_norm"}, true);
+  if (experts.latent_size > 0 && normed) experts.latent_norm = stack.norm;
+  config.expect_number("moe_layer_freq", 1);
+  config.expect_text("topk_method", "noaux_tc");
   spread_experts(config, stack, experts, absent);
 }
 
-void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
+/// Attention residuals (arXiv 2603.15031): the input of each part is a sum of earlier blocks'
+/// outputs, weighted by a softmax of their scores. Counts the norm and the vector of each score.
+void count_attention_residuals(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t layers = spec.decoder->num_layers;
+  const std::int64_t width = spec.hidden_size;
+  if (config.count_or({"attn_res_block_size"}, 0) == 0) return;
+  const auto add = [&](const std::string& path, std::int64_t count) {
+    spec.counted_only.push_back({path + ".projection.weight",
+                                 {1, width},
+                                 WeightRole::attention,
+                                 count,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+    spec.counted_only.push_back({path + ".norm.weight",
+                                 {width},
+                                 WeightRole::norm,
+                                 count,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  };
+  add("decoder.layers.attention_residual", layers);
+  add("decoder.layers.mlp_residual", layers);
+  add("decoder.output_residual", 1);
+  spec.not_run = "its attention residuals have no kernel yet";
+  spec.assumptions.emplace_back("attention residuals count as parameters only");
+}
+
+/// SiTU of gate and up, which both have limits, has no kernel.
+DecoderDefaults kimi_defaults(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.bias = BiasRule::none;
+  defaults.head_size = HeadSizeRule::own;
+  if (!config.is_text("hidden_act", "situ")) return defaults;
+  defaults.fixed_activation = ActivationKind::silu;
+  config.ignore({"activation_situ_beta", "activation_situ_linear_beta"});
+  spec.not_run = "its activation (SiTU) has no kernel yet";
+  spec.assumptions.emplace_back("the activation of its networks, SiTU, counts as SiLU");
+  return defaults;
+}
+
+void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = kimi_defaults(config, spec);
   // Heads have the sizes of linear_attn_config and of the latent attention.
   config.ignore({"head_dim", "qk_head_dim", "num_nextn_predict_layers"});
   defaults.max_position_embeddings = config.size_or({"model_max_length"}, 2048);
@@ -122,6 +175,7 @@ void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
   read_latent_attention_without_positions(config, spec);
   read_kimi_delta_layers(config, *spec.decoder);
   read_kimi_experts(config, *spec.decoder);
+  count_attention_residuals(config, spec);
 }
 
 constexpr NameRule kKimi[] = {
@@ -152,6 +206,17 @@ constexpr NameRule kKimi[] = {
      "layers.{}.block_sparse_moe.shared_experts.up_proj.%"},
     {"decoder.layers.mlp.shared_expert.down.%",
      "layers.{}.block_sparse_moe.shared_experts.down_proj.%"},
+};
+
+// What Kimi K3 has besides.
+constexpr NameRule kKimiK3[] = {
+    {"decoder.layers.attention.gate.%", "layers.{}.self_attn.g_proj.%"},
+    {"decoder.layers.delta.gate.%", "layers.{}.self_attn.g_proj.%"},
+    {"decoder.layers.mlp.latent.down.%", "layers.{}.block_sparse_moe.routed_expert_down_proj.%"},
+    {"decoder.layers.mlp.latent.norm.%", "layers.{}.block_sparse_moe.routed_expert_norm.%"},
+    {"decoder.layers.mlp.latent.up.%", "layers.{}.block_sparse_moe.routed_expert_up_proj.%"},
+    {"vision_tower.%", "vision_tower.%"},
+    {"projector.%", "mm_projector.%"},
 };
 
 constexpr NameRule kKimiGguf[] = {
@@ -214,8 +279,15 @@ std::vector<Family> kimi_linear_families() {
   return {{.model_types = {"kimi_linear"},
            .classes = llama_classes("KimiLinear"),
            .reader = read_kimi_linear,
-           .names = llama_names({kKimi, mixtral_expert_rules()}),
-           .gguf = kimi_linear_form()}};
+           .names = llama_names({kKimi, kKimiK3, mixtral_expert_rules()}),
+           .gguf = kimi_linear_form()},
+          wrapper_family({.model_types = {"kimi_k3"},
+                          .classes = {"KimiK3ForConditionalGeneration"},
+                          .bare_classes = {},
+                          .text_type = "kimi_linear",
+                          .count_towers = count_kimi_k3_tower,
+                          .tying = HeadTying::text,
+                          .names = NameTable{{kKimiK3}, {"model."}, {}}})};
 }
 
 }  // namespace headroom::detail

@@ -2,6 +2,7 @@
 // XVERSE.
 #include "../decoder.h"
 #include "../family.h"
+#include "mistral3.h"
 
 namespace headroom::detail {
 namespace {
@@ -132,6 +133,12 @@ void finish_ministral3(const GgufMetadataReader& metadata, ConfigDraft& config) 
   rope.copy(metadata, "rope.scaling.yarn_log_multiplier", "mscale");
 }
 
+/// Some files name the whole Mistral 3, with its tower, by its text model's type.
+void read_ministral3_or_whole(ConfigReader& config, ModelSpec& spec) {
+  if (!config.has("text_config")) return read_ministral3(config, spec);
+  mistral3_family().reader.read(config, spec);
+}
+
 }  // namespace
 
 std::vector<Family> llama_families() {
@@ -157,8 +164,8 @@ std::vector<Family> llama_families() {
            GgufConversion::interleaved_heads,
            {{.name = "smollm3", .common = gguf_rms_norm_keys(), .flags = gguf_llama_biases()}})},
       {.model_types = {"ministral3"},
-       .classes = llama_classes("Ministral3"),
-       .reader = read_ministral3,
+       .classes = either_of(llama_classes("Ministral3"), mistral3_family().classes),
+       .reader = read_ministral3_or_whole,
        .names = llama_names(),
        .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "mistral3",
                                                              .common = gguf_rms_norm_keys(),

@@ -1,5 +1,5 @@
 // Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral,
-// IQuest-Coder and the dense model of Youtu-LLM.
+// IQuest-Coder, NanoChat, Persimmon and the dense model of Youtu-LLM.
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
@@ -78,6 +78,45 @@ void read_iquestcoder(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
 }
 
+/// NanoChat: norms without weights, also of the embedding and of each head after RoPE, and a plain
+/// FFN with a squared ReLU (Karpathy, nanochat).
+void read_nanochat(ConfigReader& config, ModelSpec& spec) {
+  constexpr double kCap = 15;
+  DecoderDefaults defaults;
+  defaults.norm.weight = NormWeight::none;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::relu_squared;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  spec.embedding.norm = stack.norm;
+  stack.self_attention.query_key_norm =
+      QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head, QueryKeyNormPlace::after_rotary};
+  const double cap = config.number_or({"final_logit_softcapping"},
+                                      config.is_null("final_logit_softcapping") ? 0 : kCap);
+  if (spec.head.language_model) spec.head.language_model->soft_cap = cap;
+}
+
+/// Persimmon: LayerNorm, also of each head, biases, RoPE on half of each head, and a plain FFN with
+/// a squared ReLU (Adept, Persimmon-8B).
+void read_persimmon(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 16384;
+  defaults.norm = {NormKind::layer_norm, true};
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 25000;
+  defaults.rope.partial_rotary_factor = 0.5;
+  defaults.bias = BiasRule::all;
+  defaults.ffn = FfnKind::plain;
+  defaults.activation = ActivationKind::relu_squared;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.ffn.bias = true;
+  if (config.flag_or({"qk_layernorm"}, true)) {
+    stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  }
+  config.ignore({"hidden_dropout"});
+}
+
 /// Youtu-LLM: the latent attention of DeepSeek V3 with dense networks (Tencent, Youtu-LLM-2B).
 void read_youtu(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, deepseek_defaults(131072));
@@ -119,6 +158,16 @@ std::vector<Family> llama_clones_families() {
            .classes = either_of(llama_classes("IQuestCoder"), llama_classes("Llama")),
            .reader = read_iquestcoder,
            .names = llama_names(),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"nanochat"},
+           .classes = llama_classes("NanoChat"),
+           .reader = read_nanochat,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"persimmon"},
+           .classes = llama_classes("Persimmon"),
+           .reader = read_persimmon,
+           .names = None("its weights' names are not supported yet"),
            .gguf = None(kNoGguf)},
           {.model_types = {"youtu"},
            .classes = decoder_classes("Youtu", {.tied = true, .float32_logits = true}),

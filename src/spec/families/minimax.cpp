@@ -11,6 +11,19 @@ namespace {
 
 /// The layers with softmax attention.
 std::vector<bool> read_softmax_layers(ConfigReader& config, std::int64_t num_layers) {
+  // As published: 1 for softmax attention.
+  const std::vector<std::int64_t> published = config.list_of_counts("attn_type_list");
+  if (!published.empty()) {
+    if (std::ssize(published) != num_layers) {
+      config.fail("attn_type_list", "does not have an entry for every layer",
+                  "write 0 or 1 for each layer");
+    }
+    std::vector<bool> softmax(published.size());
+    for (std::size_t layer = 0; layer < softmax.size(); ++layer) {
+      softmax[layer] = published[layer] != 0;
+    }
+    return softmax;
+  }
   return read_full_attention_layers(config, num_layers, {"linear_attention"},
                                     [](std::int64_t layer) { return layer % 2 == 0; });
 }
@@ -28,8 +41,10 @@ AttentionSpec read_lightning(ConfigReader& config, const AttentionSpec& attentio
   lightning.kind = AttentionKind::state_space;
   lightning.state_space = spec;
   lightning.causal = true;
-  lightning.residual_multiplier = config.number_or({"linear_attn_alpha_factor"}, 1);
-  lightning.output_multiplier = config.number_or({"linear_attn_beta_factor"}, 1);
+  lightning.residual_multiplier =
+      config.number_or({"linear_attn_alpha_factor", "layernorm_linear_attention_alpha"}, 1);
+  lightning.output_multiplier =
+      config.number_or({"linear_attn_beta_factor", "layernorm_linear_attention_beta"}, 1);
   return lightning;
 }
 
@@ -37,10 +52,20 @@ void read_minimax(ConfigReader& config, ModelSpec& spec) {
   read_mixtral(config, spec);
   StackSpec& stack = *spec.decoder;
   stack.norm_placement = NormPlacement::residual;
-  stack.self_attention.residual_multiplier = config.number_or({"full_attn_alpha_factor"}, 1);
-  stack.self_attention.output_multiplier = config.number_or({"full_attn_beta_factor"}, 1);
-  stack.ffn.residual_multiplier = config.number_or({"mlp_alpha_factor"}, 1);
-  stack.ffn.experts->scaling_factor = config.number_or({"mlp_beta_factor"}, 1);
+  stack.self_attention.residual_multiplier =
+      config.number_or({"full_attn_alpha_factor", "layernorm_full_attention_alpha"}, 1);
+  stack.self_attention.output_multiplier =
+      config.number_or({"full_attn_beta_factor", "layernorm_full_attention_beta"}, 1);
+  stack.ffn.residual_multiplier = config.number_or({"mlp_alpha_factor", "layernorm_mlp_alpha"}, 1);
+  stack.ffn.experts->scaling_factor =
+      config.number_or({"mlp_beta_factor", "layernorm_mlp_beta"}, 1);
+  const std::int64_t rotary = config.count_or({"rotary_dim"}, 0);
+  if (rotary > 0 && rotary < stack.self_attention.head_dim && rotary % 2 == 0) {
+    spec.position.rope.rotary_dim = rotary;
+  }
+  config.expect_flag("postnorm", true);
+  config.expect_number("shared_intermediate_size", 0);
+  config.ignore({"shared_moe_mode"});
   const AttentionSpec lightning = read_lightning(config, stack.self_attention);
   vary_layers(stack, read_softmax_layers(config, stack.num_layers),
               [&](LayerVariant& variant) { variant.self_attention = lightning; });
@@ -70,8 +95,9 @@ NameTable minimax_names() {
 }  // namespace
 
 std::vector<Family> minimax_families() {
-  return {{.model_types = {"minimax"},
-           .classes = llama_classes("MiniMax"),
+  return {{.model_types = {"minimax", "minimax_text_01", "minimax_m1"},
+           .classes = either_of(llama_classes("MiniMax"), either_of(llama_classes("MiniMaxText01"),
+                                                                    llama_classes("MiniMaxM1"))),
            .reader = read_minimax,
            .names = minimax_names(),
            .gguf = None("llama.cpp has no lightning attention")}};

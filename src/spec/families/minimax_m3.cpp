@@ -65,15 +65,17 @@ void read_minimax_experts(ConfigReader& config, StackSpec& stack) {
       config.has("moe_layer_freq") ? read_layer_flags(config, "moe_layer_freq", stack.num_layers)
                                    : read_layer_words(config, "mlp_layer_types", stack.num_layers,
                                                       "sparse", "dense", LayersWhenAbsent::all);
+  // Other names of what is read: intermediate_size and moe_layer_freq.
+  config.expect_number("moe_intermediate_size", static_cast<double>(experts.intermediate_size));
+  config.ignore({"first_k_dense_replace"});
   stack.ffn.intermediate_size = config.size({"dense_intermediate_size"});
   set_experts(stack, routed, experts);
 }
 
-/// Sizes of the indexer, and the number of layers that have one.
+/// The indexer, and the layers that have one.
 struct BlockIndexer {
-  std::int64_t layers = 0;
-  std::int64_t heads = 4;
-  std::int64_t dim = 128;
+  std::vector<bool> layers{};
+  IndexerSpec spec{4, 128, 2048};
 };
 
 /// As published, in an object of its own; or as transformers 5 writes it.
@@ -81,19 +83,16 @@ BlockIndexer read_block_indexer(ConfigReader& config, std::int64_t num_layers) {
   BlockIndexer indexer;
   auto sparse = config.object("sparse_attention_config");
   if (!sparse) {
-    indexer.heads = config.size_or({"index_n_heads"}, indexer.heads);
-    indexer.dim = config.size_or({"index_head_dim"}, indexer.dim);
+    indexer.spec.num_heads = config.size_or({"index_n_heads"}, indexer.spec.num_heads);
+    indexer.spec.head_dim = config.size_or({"index_head_dim"}, indexer.spec.head_dim);
     config.ignore({"index_block_size", "index_topk_blocks", "index_local_blocks"});
-    indexer.layers =
-        std::ranges::count(read_layer_words(config, "layer_types", num_layers, "minimax_m3_sparse",
-                                            "full_attention", LayersWhenAbsent::none),
-                           true);
+    indexer.layers = read_layer_words(config, "layer_types", num_layers, "minimax_m3_sparse",
+                                      "full_attention", LayersWhenAbsent::none);
     return indexer;
   }
-  indexer.heads = sparse->size_or({"sparse_num_index_heads"}, indexer.heads);
-  indexer.dim = sparse->size_or({"sparse_index_dim"}, indexer.dim);
-  indexer.layers =
-      std::ranges::count(read_layer_flags(*sparse, "sparse_attention_freq", num_layers), true);
+  indexer.spec.num_heads = sparse->size_or({"sparse_num_index_heads"}, indexer.spec.num_heads);
+  indexer.spec.head_dim = sparse->size_or({"sparse_index_dim"}, indexer.spec.head_dim);
+  indexer.layers = read_layer_flags(*sparse, "sparse_attention_freq", num_layers);
   sparse->expect_flag("use_sparse_attention", true);
   sparse->ignore({"sparse_topk_blocks", "sparse_block_size", "sparse_disable_index_value",
                   "sparse_score_type", "sparse_init_block", "sparse_local_block"});
@@ -101,25 +100,16 @@ BlockIndexer read_block_indexer(ConfigReader& config, std::int64_t num_layers) {
   return indexer;
 }
 
-/// The indexer of the sparse layers: its weights are counted, it is not in the graph.
-void count_block_indexer(ConfigReader& config, ModelSpec& spec) {
-  const BlockIndexer indexer = read_block_indexer(config, spec.decoder->num_layers);
-  if (indexer.layers == 0) return;
-  const std::int64_t dim = indexer.dim;
-  const auto count = [&](const std::string& name, std::vector<std::int64_t> shape,
-                         WeightRole role) {
-    spec.counted_only.push_back({"decoder.layers.attention.indexer." + name, std::move(shape), role,
-                                 indexer.layers, ModelPart::text});
-  };
-  count("query.weight",
-        {product(config, "sparse_num_index_heads", indexer.heads, dim), spec.hidden_size},
-        WeightRole::attention);
-  count("key.weight", {dim, spec.hidden_size}, WeightRole::attention);
-  count("query_norm.weight", {dim}, WeightRole::norm);
-  count("key_norm.weight", {dim}, WeightRole::norm);
+/// The indexer of the sparse layers: its projections and its cache are in the graph, its scores and
+/// the choice of blocks are not.
+void add_block_indexer(ConfigReader& config, ModelSpec& spec) {
+  BlockIndexer indexer = read_block_indexer(config, spec.decoder->num_layers);
+  if (std::ranges::count(indexer.layers, true) == 0) return;
+  indexer.layers.flip();
+  vary_layers(*spec.decoder, indexer.layers,
+              [&](LayerVariant& variant) { variant.self_attention.indexer = indexer.spec; });
   spec.assumptions.emplace_back(
-      "the indexer of sparse attention counts as parameters only: attention counts all keys, "
-      "without the indexer's FLOPs and cache");
+      "attention counts all keys, without the scores by which the indexer chooses blocks of them");
 }
 
 void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
@@ -142,9 +132,9 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("swiglu_alpha", 1.702);
   config.expect_number("swiglu_limit", 7);
   config.expect_number("rotary_dim", static_cast<double>(spec.position.rope.rotary_dim));
-  config.ignore({"num_mtp_modules"});  // modules for speculative decoding
+  config.ignore({"num_mtp_modules", "num_nextn_predict_layers"});  // for speculative decoding
   read_minimax_experts(config, stack);
-  count_block_indexer(config, spec);
+  add_block_indexer(config, spec);
   spec.not_run = "its sparse attention has no kernel yet";
 }
 
@@ -183,10 +173,11 @@ GgufForm minimax_m3_form() {
 }  // namespace
 
 std::vector<Family> minimax_m3_families() {
-  return {{.model_types = {"minimax_m3_vl_text"},
-           .classes = either_of(llama_classes("MiniMaxM3Sparse"),
-                                either_of(decoder_classes("MiniMaxM3VL", {.float32_logits = true}),
-                                          one_class("MiniMaxM3VLTextModel"))),
+  return {{.model_types = {"minimax_m3_vl_text", "minimax_m3"},
+           .classes = either_of(
+               llama_classes("MiniMaxM3Sparse"),
+               either_of(decoder_classes("MiniMaxM3VL", {.float32_logits = true}),
+                         either_of(llama_classes("MiniMaxM3"), one_class("MiniMaxM3VLTextModel")))),
            .reader = read_minimax_m3_text,
            .names = None("headroom counts this model but cannot run it"),
            .gguf = minimax_m3_form()},

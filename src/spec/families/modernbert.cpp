@@ -1,5 +1,7 @@
 // ModernBERT: pre-norm encoder without biases, GeGLU, windows in two of three layers, RoPE (arXiv
-// 2412.13663).
+// 2412.13663). Its decoder has the same layers with a causal mask (Ettin, arXiv 2507.11412).
+#include <utility>
+
 #include "../decoder.h"
 #include "../family.h"
 
@@ -113,6 +115,36 @@ void read_modernbert(ConfigReader& config, ModelSpec& spec) {
   spec.encoder = stack;
 }
 
+/// The decoder: windows reach half as far back as the encoder's span.
+void read_modernbert_decoder(ConfigReader& config, ModelSpec& spec) {
+  read_modernbert(config, spec);
+  config.ignore({"sliding_window"});  // half of local_attention, as the class derives it
+  StackSpec stack = *spec.encoder;
+  const auto look_back = [](AttentionSpec& attention) {
+    attention.causal = true;
+    if (attention.window.kind == WindowKind::none) return;
+    attention.window.kind = WindowKind::sliding;
+  };
+  look_back(stack.self_attention);
+  for (LayerVariant& variant : stack.variants) look_back(variant.self_attention);
+  spec.kind = ModelKind::decoder;
+  spec.decoder = std::move(stack);
+  spec.encoder.reset();
+  spec.not_run = "its weights' names are not supported yet";
+}
+
+ModelClasses modernbert_decoder_classes() {
+  const auto words = [](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+    head.bias = config.flag_or({"decoder_bias"}, true);
+    head.transform = read_activation(config, {"classifier_activation"}, ActivationKind::gelu);
+    head.transform_bias = config.flag_or({"classifier_bias"}, false);
+    return language_model_head(head);
+  };
+  return ModelClasses{
+      {{"ModernBertDecoderForCausalLM", words}, {"ModernBertDecoderModel", no_head}}};
+}
+
 constexpr NameRule kModernbert[] = {
     {"embeddings.word_embeddings.%", "embeddings.tok_embeddings.%"},
     {"embeddings.norm.%", "embeddings.norm.%"},
@@ -166,7 +198,12 @@ std::vector<Family> modernbert_families() {
                  .flags = {{"blk.0.attn_qkv.bias", "attention_bias"},
                            {"blk.0.ffn_up.bias", "mlp_bias"},
                            {"output_norm.bias", "norm_bias"}},
-                 .head_dim = GgufHeadDim::never}})}};
+                 .head_dim = GgufHeadDim::never}})},
+          {.model_types = {"modernbert-decoder"},
+           .classes = modernbert_decoder_classes(),
+           .reader = read_modernbert_decoder,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

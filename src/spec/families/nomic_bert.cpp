@@ -1,5 +1,5 @@
 // NomicBERT: BERT's post-norm encoder with RoPE, SwiGLU and no biases in its GEMMs (arXiv
-// 2402.01613).
+// 2402.01613). GTE: such an encoder with biases of its attention (arXiv 2407.19669).
 #include "../common_keys.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -95,6 +95,61 @@ void read_nomic_bert(ConfigReader& config, ModelSpec& spec) {
   spec.encoder = stack;
 }
 
+/// Choices of the publisher's own class (Alibaba-NLP/new-impl), and keys of its kernels.
+void expect_gte_choices(ConfigReader& config) {
+  config.expect_text("position_embedding_type", "rope");
+  config.expect_text("layer_norm_type", "layer_norm");
+  config.expect_flag("pack_qkv", true);
+  config.expect_flag("logn_attention_scale", false);
+  config.ignore({"unpad_inputs", "use_memory_efficient_attention", "logn_attention_clip1"});
+}
+
+void read_gte(ConfigReader& config, ModelSpec& spec) {
+  expect_gte_choices(config);
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size_or_of_class({"hidden_size"}, 768);
+  spec.embedding.vocab_size = config.size_or_of_class({"vocab_size"}, 250048);
+  spec.embedding.type_vocab_size = config.count_or({"type_vocab_size"}, 1);
+  spec.position.kind = PositionKind::rotary;
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 8192);
+  StackSpec stack;
+  stack.num_layers = config.layers_or({"num_hidden_layers"}, 12);
+  if (!config.has("num_hidden_layers")) config.note_of_class("num_hidden_layers", "12");
+  stack.self_attention =
+      multi_head_attention(config, "num_attention_heads",
+                           config.size_or_of_class({"num_attention_heads"}, 12), spec.hidden_size);
+  stack.self_attention.qkv_bias = true;
+  stack.self_attention.output_bias = true;
+  // Angles change no figure, and it does not run.
+  config.ignore({"rope_theta", "rope_scaling", "rope_parameters"});
+  stack.ffn = {FfnKind::gated, config.size_or_of_class({"intermediate_size"}, 3072),
+               read_activation(config, {"hidden_act"}, ActivationKind::gelu), false};
+  stack.ffn.down_bias = true;
+  stack.norm_placement = NormPlacement::post;
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
+  spec.embedding.norm = stack.norm;
+  const double dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);
+  stack.dropout.embedding = dropout;
+  stack.dropout.attention_output = dropout;
+  stack.dropout.ffn_output = dropout;
+  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
+  spec.encoder = stack;
+  spec.not_run = "its weights' names are not supported yet";
+}
+
+/// The class of transformers, and that of the publisher.
+ModelClasses gte_classes(const std::string& prefix) {
+  const auto masked = [](ConfigReader& config) {
+    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+    return language_model_head(masked_language_model_head(config, activation));
+  };
+  return ModelClasses{
+      {{prefix + "Model", pooler_head},
+       {prefix + "ForMaskedLM", masked},
+       {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
+}
+
 constexpr NameRule kNomicBert[] = {
     {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
     {"embeddings.token_type_embeddings.%", "embeddings.token_type_embeddings.%"},
@@ -146,7 +201,12 @@ std::vector<Family> nomic_bert_families() {
                               .flags = {{"blk.0.attn_qkv.bias", "qkv_proj_bias"},
                                         {"blk.0.ffn_up.bias", "mlp_fc1_bias"}},
                               .head_dim = GgufHeadDim::never,
-                              .finish = finish_nomic_bert}})}};
+                              .finish = finish_nomic_bert}})},
+          {.model_types = {"gte", "new"},
+           .classes = either_of(gte_classes("Gte"), gte_classes("New")),
+           .reader = read_gte,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None("llama.cpp stores it under the name of BERT")}};
 }
 
 }  // namespace headroom::detail

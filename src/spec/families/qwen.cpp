@@ -64,6 +64,7 @@ void read_qwen3_moe(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
   defaults.num_key_value_heads = 4;
+  defaults.head_size = HeadSizeRule::rounded_down;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};

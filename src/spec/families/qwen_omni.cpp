@@ -10,12 +10,15 @@ namespace {
 /// Reads the thinker inside the config of the whole model.
 FamilyReader inside_whole(FamilyReader thinker) {
   return [thinker = std::move(thinker)](ConfigReader& config, ModelSpec& spec) {
-    auto own = config.object("thinker_config");
-    if (!own) config.fail("thinker_config", "is missing", "add the thinker's config");
-    own->ignore({"model_type", "architectures"});
-    thinker.read(*own, spec);
-    read_common_keys(*own, spec);
-    own->finish();
+    const bool is_described = config.has("thinker_config");
+    ConfigReader own = config.object_or_empty("thinker_config");
+    if (!is_described) {
+      spec.assumptions.emplace_back("the config describes no thinker: it has the default sizes");
+    }
+    own.ignore({"model_type", "architectures"});
+    thinker.read(own, spec);
+    read_common_keys(own, spec);
+    own.finish();
     config.ignore({"talker_config", "token2wav_config", "code2wav_config", "enable_audio_output",
                    "enable_talker"});
     // Tokens of turns and of speech.

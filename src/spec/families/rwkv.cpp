@@ -1,6 +1,11 @@
 // RWKV-4: time mixing by a decaying sum of values and channel mixing, each with the position before
-// (arXiv 2305.13048; transformers, models/rwkv).
+// (arXiv 2305.13048; transformers, models/rwkv). RWKV-5 and RWKV-7 have a state matrix per head
+// (arXiv 2404.05892, RWKV's modeling_rwkv5.py; arXiv 2503.14456, fla's models/rwkv7).
+#include <algorithm>
+#include <cmath>
+
 #include "../common_keys.h"
+#include "../decoder.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -30,6 +35,120 @@ void read_rwkv(ConfigReader& config, ModelSpec& spec) {
   spec.decoder = stack;
   // Halves the hidden states every so many layers, and the weights that add to them.
   config.ignore({"rescale_every"});
+}
+
+/// Number of heads of `head_dim` channels in `width`.
+std::int64_t heads_in(const ConfigReader& config, std::string_view key, std::int64_t width,
+                      std::int64_t head_dim) {
+  if (head_dim <= width && width % head_dim == 0) return width / head_dim;
+  config.fail(key, "does not divide the width of the layer", "use heads that fill the width");
+}
+
+void read_rwkv5(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kWidthMultiple = 32;
+  read_rwkv(config, spec);
+  StackSpec& stack = *spec.decoder;
+  AttentionSpec& attention = stack.self_attention;
+  TimeMixSpec mix;
+  mix.kind = TimeMixKind::eagle;
+  mix.head_dim = config.size_or_of_class({"head_size"}, 64);
+  mix.value_head_dim = mix.head_dim;
+  mix.num_heads = heads_in(config, "head_size", attention.weighted_key_value_width, mix.head_dim);
+  attention.kind = AttentionKind::time_mix;
+  attention.weighted_key_value_width = 0;
+  attention.time_mix = mix;
+  // 3.5 times the width, in whole multiples.
+  const std::int64_t wide = product(config, "hidden_size", 7, spec.hidden_size) / 2;
+  stack.ffn.intermediate_size =
+      config.size_or({"intermediate_size"}, wide / kWidthMultiple * kWidthMultiple);
+  config.expect_text("model_version", "5_2");
+  spec.not_run = "time mixing with a state matrix has no kernel yet";
+}
+
+/// Sizes of RWKV-7 that fla's class computes where a config has null.
+std::int64_t read_inner_size(ConfigReader& config, std::int64_t hidden_size) {
+  constexpr std::int64_t kMultiple = 32;
+  const std::int64_t ratio = config.size_or({"hidden_ratio"}, 4);
+  const std::int64_t inner = product(config, "hidden_ratio", ratio, hidden_size);
+  return config.size_or({"intermediate_size"}, (inner + kMultiple - 1) / kMultiple * kMultiple);
+}
+
+/// The rank of `key`: `absent` without it; of a null, the multiple of 32 nearest to `factor` times
+/// the root of the width, at least 32.
+std::int64_t read_rank(ConfigReader& config, std::string_view key, std::int64_t absent,
+                       double factor, std::int64_t hidden_size) {
+  constexpr double kMultiple = 32;
+  if (!config.is_null(key)) return config.size_or_of_class({key}, absent);
+  config.ignore({key});
+  const double rank = factor * std::sqrt(static_cast<double>(hidden_size)) / kMultiple;
+  return static_cast<std::int64_t>(std::max(1.0, std::nearbyint(rank)) * kMultiple);
+}
+
+std::int64_t read_value_width(ConfigReader& config, const StackSpec& stack, std::int64_t width) {
+  const std::vector<std::int64_t> listed = config.list_of_counts("value_dim");
+  if (listed.empty()) return config.size_or({"value_dim"}, width);
+  const bool equal = std::ranges::all_of(
+      listed, [&](std::int64_t value) { return value == listed.front() && value > 0; });
+  if (!equal || std::ssize(listed) != stack.num_layers) {
+    config.fail("value_dim", "does not have one width for every layer",
+                "write the same width once for each of num_hidden_layers");
+  }
+  return listed.front();
+}
+
+TimeMixSpec read_goose(ConfigReader& config, const ModelSpec& spec, const StackSpec& stack) {
+  constexpr double kRankedHead = 64;  // ranks of wider heads are larger
+  const std::int64_t width = spec.hidden_size;
+  TimeMixSpec mix;
+  const auto heads = config.optional_size({"num_heads"});
+  const auto head_dim = config.optional_size({"head_dim"});
+  mix.head_dim = head_dim.value_or(heads && config.is_null("head_dim") ? width / *heads : 64);
+  if (mix.head_dim == 0) config.fail("num_heads", "exceeds hidden_size", "use fewer heads");
+  mix.num_heads = heads_in(config, "head_dim", width, mix.head_dim);
+  mix.value_head_dim =
+      heads_in(config, "value_dim", read_value_width(config, stack, width), mix.num_heads);
+  const double factor = static_cast<double>(mix.head_dim) / kRankedHead;
+  mix.decay_rank = read_rank(config, "decay_low_rank_dim", 64, 2.5 * factor, width);
+  mix.gate_rank = read_rank(config, "gate_low_rank_dim", 128, 5, width);
+  mix.rate_rank = read_rank(config, "a_low_rank_dim", 64, 2.5 * factor, width);
+  mix.value_rank = read_rank(config, "v_low_rank_dim", 16, 1.7 * factor, width);
+  mix.norm_eps = static_cast<double>(mix.head_dim) * stack.norm.eps;
+  return mix;
+}
+
+void read_rwkv7(ConfigReader& config, ModelSpec& spec) {
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size_or_of_class({"hidden_size"}, 2048);
+  spec.embedding.vocab_size = config.size_or_of_class({"vocab_size"}, 32000);
+  spec.position.kind = PositionKind::none;
+  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 2048);
+  StackSpec stack;
+  stack.num_layers = config.layers_or({"num_hidden_layers"}, 24);
+  if (!config.has("num_hidden_layers")) config.note_of_class("num_hidden_layers", "24");
+  stack.norm = {NormKind::layer_norm, config.flag_or({"norm_bias"}, true),
+                config.number_or({"norm_eps"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  if (config.flag_or({"norm_first"}, true)) spec.embedding.norm = stack.norm;
+  stack.ffn.kind = FfnKind::channel_mix;
+  stack.ffn.receptance = false;
+  config.expect_text("hidden_act", "sqrelu");
+  stack.ffn.activation = ActivationKind::relu_squared;
+  stack.ffn.intermediate_size = read_inner_size(config, spec.hidden_size);
+  stack.self_attention.kind = AttentionKind::time_mix;
+  stack.self_attention.causal = true;
+  stack.self_attention.time_mix = read_goose(config, spec, stack);
+  // The first layer's values are those that the others take a share of.
+  std::vector<bool> first(static_cast<std::size_t>(stack.num_layers), false);
+  first.front() = true;
+  const TimeMixSpec others = *stack.self_attention.time_mix;
+  stack.self_attention.time_mix->value_rank = 0;
+  vary_layers(stack, first,
+              [&](LayerVariant& variant) { variant.self_attention.time_mix = others; });
+  spec.decoder = stack;
+  config.expect_empty("attn");  // layers of attention between the others
+  config.ignore({"attn_mode", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy",
+                 "use_l2warp", "rescale_every"});
+  spec.not_run = "time mixing with a state matrix has no kernel yet";
 }
 
 constexpr NameRule kRwkv[] = {
@@ -62,7 +181,18 @@ std::vector<Family> rwkv_families() {
            .classes = decoder_classes("Rwkv", {.float32_logits = true}),
            .reader = read_rwkv,
            .names = NameTable{{kRwkv}, {"rwkv."}, {{"head.weight", ExtraKind::tied_copy}}},
-           .gguf = None("llama.cpp does not support this architecture")}};
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"rwkv5"},
+           .classes = either_of(decoder_classes("Rwkv", {.float32_logits = true}),
+                                decoder_classes("Rwkv5", {.float32_logits = true})),
+           .reader = read_rwkv5,
+           .names = None("headroom counts this model but cannot run it"),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"rwkv7"},
+           .classes = decoder_classes("RWKV7", {.float32_logits = true}),
+           .reader = read_rwkv7,
+           .names = None("headroom counts this model but cannot run it"),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

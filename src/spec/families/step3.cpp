@@ -1,5 +1,6 @@
-// Step 3.5: windowed layers with more heads and a RoPE of their own, a gate on each head, sigmoid
-// routing beside a shared expert (StepFun, Step-3.5-Flash; transformers, models/step3p7).
+// Step 3.5, and Step 3.7 with a vision tower: windowed layers with more heads and a RoPE of their
+// own, a gate on each head, sigmoid routing beside a shared expert (StepFun, Step-3.5-Flash;
+// transformers, models/step3p7).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +8,8 @@
 
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
 
 namespace headroom::detail {
 namespace {
@@ -39,9 +42,9 @@ std::vector<bool> read_full_step_layers(ConfigReader& config, std::int64_t num_l
 }
 
 std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num_layers) {
-  constexpr std::int64_t kFirstSparse = 3;
+  const std::int64_t first_sparse = config.count_or({"first_k_dense_replace"}, 3);
   std::vector<bool> sparse;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) sparse.push_back(layer >= kFirstSparse);
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) sparse.push_back(layer >= first_sparse);
   const auto types =
       values_of_layers(config, "mlp_layer_types", config.texts("mlp_layer_types"), num_layers);
   if (!types.empty()) {
@@ -129,8 +132,8 @@ std::int64_t read_windowed_step_heads(ConfigReader& config, std::int64_t heads) 
 
 ExpertsSpec read_step_experts(ConfigReader& config) {
   ExpertsSpec experts;
-  experts.num_experts =
-      config.size_or_of_class({"moe_num_experts", "n_routed_experts", "num_local_experts"}, 288);
+  experts.num_experts = config.size_or_of_class(
+      {"moe_num_experts", "n_routed_experts", "num_local_experts", "num_experts"}, 288);
   experts.num_experts_per_tok = config.size_or_of_class({"moe_top_k", "num_experts_per_tok"}, 8);
   experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 1280);
   experts.shared_intermediate_size =
@@ -140,6 +143,8 @@ ExpertsSpec read_step_experts(ConfigReader& config) {
   experts.normalise = true;
   experts.scaling_factor = config.number_or({"moe_router_scaling_factor"}, 1);
   config.expect_text("moe_router_activation", "sigmoid");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_number("n_shared_experts", 1);
   config.expect_flag("use_moe_router_bias", true);
   config.expect_flag("norm_expert_weight", true);
   config.expect_flag("use_moe", true);
@@ -192,10 +197,29 @@ void read_step(ConfigReader& config, ModelSpec& spec) {
                  "output_router_logits"});
 }
 
+/// The vision tower beside Step 3.5's text model. A class without it has the text model's keys
+/// alone.
+Family step3p7_family() {
+  Family family = wrapper_family({.model_types = {"step3p7"},
+                                  .classes = {"Step3p7ForConditionalGeneration"},
+                                  .bare_classes = {"Step3p7Model"},
+                                  .text_type = "step3p5",
+                                  .count_towers = count_step3p7_tower,
+                                  .tying = HeadTying::whole});
+  family.classes = either_of(family.classes, llama_classes("Step3p7Flash"));
+  const FamilyReader whole = family.reader;
+  family.reader = [whole](ConfigReader& config, ModelSpec& spec) {
+    if (spec.architecture.starts_with("Step3p7Flash")) return read_step(config, spec);
+    whole.read(config, spec);
+  };
+  return family;
+}
+
 }  // namespace
 
 std::vector<Family> step3_families() {
-  return {{.model_types = {"step3p5"},
+  return {step3p7_family(),
+          {.model_types = {"step3p5"},
            .classes = llama_classes("Step3p5"),
            .reader = read_step,
            .names = None("its published names are not supported yet"),

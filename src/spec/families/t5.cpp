@@ -41,9 +41,12 @@ FeedForwardKind read_feed_forward(ConfigReader& config, const T5Defaults& defaul
 }
 
 /// T5 v1.0 ties its head and scales the head's input. Configs saved by transformers 5 set
-/// tie_word_embeddings for both versions and store the difference in scale_decoder_outputs.
+/// tie_word_embeddings for both versions and store the difference in scale_decoder_outputs. All
+/// classes tie by default: a config without sizes has their defaults, while published files with a
+/// head of their own may leave the key out.
 bool read_tied(ConfigReader& config, const T5Defaults& defaults) {
-  const bool tied = config.flag_or({"tie_word_embeddings"}, defaults.tied);
+  const bool is_default = !config.has("d_model") && !config.has("hidden_size");
+  const bool tied = config.flag_or({"tie_word_embeddings"}, defaults.tied || is_default);
   return config.flag_or({"scale_decoder_outputs"}, tied);
 }
 

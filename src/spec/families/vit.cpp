@@ -1,5 +1,6 @@
 // Vision Transformer: image patches and a class token through a pre-norm encoder (arXiv
-// 2010.11929). DeiT adds a distillation token (arXiv 2012.12877).
+// 2010.11929). DeiT adds a distillation token (arXiv 2012.12877). ViT-MSN is ViT without a pooler
+// (arXiv 2204.07141).
 #include "../family.h"
 #include "../vision_transformer.h"
 
@@ -46,6 +47,15 @@ void read_deit(ConfigReader& config, ModelSpec& spec) {
   read_vit_like(config, spec, PrefixTokens::class_and_distillation);
 }
 
+/// ViT-MSN: ViT without a pooler, whose norms have another epsilon.
+void read_vit_msn(ConfigReader& config, ModelSpec& spec) {
+  read_vision_transformer(config, spec, PrefixTokens::class_token);
+  spec.encoder->norm.eps = config.number_or({"layer_norm_eps"}, 1e-6);
+  spec.encoder->final_norm = spec.encoder->norm;
+  spec.encoder->ffn = {FfnKind::plain, config.size({"intermediate_size"}),
+                       read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
+}
+
 constexpr NameRule kDeit[] = {
     {"embeddings.distillation_token", "embeddings.distillation_token"},
     {"head.distillation_classifier.%", "distillation_classifier.%"},
@@ -58,6 +68,13 @@ std::vector<Family> vit_families() {
   return {{.model_types = {"vit"},
            .classes = vit_classes(),
            .reader = read_vit,
+           .names = NameTable{{vit_rules()}, {"vit."}, {}},
+           .gguf = None("GGUF stores vision towers only with a text model")},
+          {.model_types = {"vit_msn"},
+           .classes = ModelClasses{{{"ViTMSNModel", no_head},
+                                    {"ViTMSNForImageClassification",
+                                     image_classifier(ClassifierInput::first_token)}}},
+           .reader = read_vit_msn,
            .names = NameTable{{vit_rules()}, {"vit."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")},
           {.model_types = {"deit"},

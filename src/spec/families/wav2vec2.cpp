@@ -1,6 +1,7 @@
-// wav2vec 2.0, HuBERT and WavLM: convolutions over audio samples, then a Transformer encoder (arXiv
-// 2006.11477, 2106.07447, 2110.13900).
+// wav2vec 2.0, HuBERT, UniSpeech and WavLM: convolutions over audio samples, then a Transformer
+// encoder (arXiv 2006.11477, 2106.07447, 2101.07597, 2110.13900).
 #include <algorithm>
+#include <utility>
 
 #include "../bert.h"
 #include "../common_keys.h"
@@ -151,6 +152,12 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
+/// UniSpeech: wav2vec 2.0 with keys of its own training.
+void read_unispeech(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"num_ctc_classes", "replace_prob", "num_clusters"});
+  read_wav2vec2(config, spec);
+}
+
 /// WavLM: wav2vec 2.0 with relative positions, which a gate of each query scales (arXiv 2110.13900,
 /// section 3.1). They are counted.
 void read_wavlm(ConfigReader& config, ModelSpec& spec) {
@@ -228,10 +235,10 @@ constexpr NameRule kWav2vec2[] = {
 };
 
 Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
-                       std::string_view stored_prefix) {
+                       std::string_view stored_prefix, FamilyReader reader = read_wav2vec2) {
   return {.model_types = {model_type},
           .classes = wav2vec2_classes(prefix),
-          .reader = read_wav2vec2,
+          .reader = std::move(reader),
           .names = NameTable{{kWav2vec2},
                              {stored_prefix},
                              {{"batch_norm.num_batches_tracked", ExtraKind::layer_constant}}},
@@ -243,6 +250,8 @@ Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
 std::vector<Family> wav2vec2_families() {
   return {wav2vec2_family("wav2vec2", "Wav2Vec2", "wav2vec2."),
           wav2vec2_family("hubert", "Hubert", "hubert."),
+          wav2vec2_family("unispeech", "UniSpeech", "unispeech.", read_unispeech),
+          wav2vec2_family("unispeech-sat", "UniSpeechSat", "unispeech_sat.", read_unispeech),
           {.model_types = {"wavlm"},
            .classes = wav2vec2_classes("WavLM"),
            .reader = read_wavlm,

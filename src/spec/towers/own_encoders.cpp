@@ -1,4 +1,6 @@
-// The tower of MiniMax M3, which is counted.
+// Towers of MiniMax M3, Kimi K3, Step 3.7 and MiniCPM-V, which are counted.
+#include <array>
+
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -51,6 +53,118 @@ void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
   projector.linear("down", inner, spec.hidden_size, kProjector);
   projector.linear("merger.up", merged, inner, kProjector);
   projector.linear("merger.down", inner, spec.hidden_size, kProjector);
+}
+
+void count_kimi_k3_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"vt_hidden_size"}, 1024);
+  layers.inner = vision.size_or({"vt_intermediate_size"}, 4096);
+  layers.count = vision.layers_or({"vt_num_hidden_layers"}, 27);
+  layers.heads_width = vision.size_or({"qkv_hidden_size"}, layers.width);
+  layers.norm = vision.choice_or<NormKind>(
+      {"norm_type"}, {{"layernorm", NormKind::layer_norm}, {"rmsnorm", NormKind::rms_norm}},
+      NormKind::layer_norm);
+  layers.qkv_bias = vision.flag_or({"attn_bias"}, true);
+  layers.output_bias = layers.qkv_bias;
+  layers.ffn_bias = vision.flag_or({"linear_bias"}, true);
+  const PatchGrid grid = read_patch_grid(vision, "in_channels", 896, 14);
+  const std::int64_t rows = vision.size_or({"init_pos_emb_height"}, 64);
+  const std::int64_t columns = vision.size_or({"init_pos_emb_width"}, 64);
+  const std::array<std::int64_t, 2> merged = vision.sides_or("merge_kernel_size", 2);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("patch_embeddings.weight", {layers.width, grid.elements}, kEmbedding);
+  if (vision.flag_or({"patch_embed_proj_bias"}, true)) {
+    tower.add("patch_embeddings.bias", {layers.width}, kEmbedding);
+  }
+  tower.add("position_embeddings.weight",
+            {product(vision, "init_pos_emb_height", rows, columns), layers.width}, kEmbedding);
+  tower.layers(layers);
+  tower.norm(layers.norm, "final_norm", layers.width);
+  const std::int64_t patches = product(vision, "merge_kernel_size", merged[0], merged[1]);
+  const std::int64_t wide = product(vision, "merge_kernel_size", patches, layers.width);
+  vision.expect_number("mm_hidden_size", static_cast<double>(layers.width));
+  vision.expect_number("text_hidden_size", static_cast<double>(spec.hidden_size));
+  vision.expect_text("mm_projector_type", "patchmergerv2");
+  vision.expect_text("mlp_type", "mlp2");
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear_if(false, "up", wide, wide, kProjector);
+  projector.linear_if(false, "down", wide, spec.hidden_size, kProjector);
+  projector.norm(NormKind::rms_norm, "norm", spec.hidden_size);
+  vision.ignore({"activation_func", "init_pos_emb_time", "merge_type", "pos_emb_type",
+                 "pos_emb_interpolation_mode", "projector_ln_eps", "vt_num_attention_heads"});
+  ignore_tower_keys(vision);
+  vision.finish();
+  config.ignore({"ignore_index", "image_placeholder"});
+}
+
+void count_step3p7_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  constexpr double kRatio = 8960.0 / 1536;  // of Step3p7VisionConfig
+  TowerLayers layers;
+  layers.width = vision.size_or({"width", "hidden_size"}, 1536);
+  // The class computes the network's width whatever intermediate_size says.
+  layers.inner = static_cast<std::int64_t>(static_cast<double>(layers.width) *
+                                           vision.number_or({"mlp_ratio"}, kRatio));
+  layers.count = vision.layers_or({"layers", "num_hidden_layers"}, 47);
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 728, 14);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("patch_embeddings.weight", {layers.width, grid.elements}, kEmbedding);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kEmbedding);
+  tower.norm(NormKind::layer_norm, "first_norm", layers.width);
+  tower.layers(layers);
+  tower.add("layers.scales", {2, layers.width}, WeightRole::norm, layers.count);
+  const std::int64_t twice = product(vision, "width", 2, layers.width);
+  const std::int64_t wide = product(vision, "width", 2, twice);
+  constexpr std::int64_t kSide = 3;  // of a convolution's kernel
+  const auto halve = [&](const std::string& name, std::int64_t in, std::int64_t out) {
+    tower.add(name + ".weight", {out, in, kSide, kSide}, WeightRole::convolution);
+    tower.add(name + ".bias", {out}, WeightRole::convolution);
+  };
+  halve("first_halving", layers.width, twice);
+  halve("second_halving", twice, wide);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear_if(config.flag_or({"projector_bias"}, false), "linear", wide, spec.hidden_size,
+                      kProjector);
+  vision.ignore({"heads", "intermediate_size", "layer_scale_init_value", "ls_init_value",
+                 "pool_type", "use_abs_posemb", "use_cls_token", "use_ln_post", "use_ln_pre",
+                 "use_rope2d", "output_dim"});
+  ignore_tower_keys(vision);
+  vision.finish();
+  config.ignore({"understand_projector_stride", "image_token_len", "patch_token_len",
+                 "im_start_token", "im_end_token", "im_patch_token"});
+}
+
+void count_minicpmv_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 4304);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
+  if (config.flag_or({"drop_vision_last_layer"}, false)) --layers.count;
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 980, 14);
+  ignore_tower_keys(vision);
+  vision.finish();
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kEmbedding);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kEmbedding);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  const std::int64_t width = spec.hidden_size;
+  TowerWeights resampler(spec, ModelPart::projector);
+  resampler.add("queries", {config.size_or({"query_num"}, 64), width}, kProjector);
+  if (layers.width != width) {
+    resampler.linear_if(false, "key_value", layers.width, width, kProjector);
+  }
+  resampler.linear("attention.in", width, product(config, "hidden_size", 3, width), kProjector);
+  resampler.linear("attention.out", width, width, kProjector);
+  for (const char* const name : {"query_norm", "key_value_norm", "norm"}) {
+    resampler.norm(NormKind::layer_norm, name, width);
+  }
+  resampler.add("projection", {width, width}, kProjector);
+  config.ignore({"version", "slice_config", "slice_mode", "batch_vision_input", "use_image_id",
+                 "vision_batch_size", "image_size", "patch_size", "im_end_token",
+                 "im_start_token"});
 }
 
 }  // namespace headroom::detail

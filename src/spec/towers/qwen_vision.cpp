@@ -185,4 +185,25 @@ void read_qwen3_5_tower(ConfigReader& config, ModelSpec& spec) {
   vision.finish();
 }
 
+void read_exaone4_5_tower(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kGroups = 8;
+  read_qwen2_5_vl_tower(config, spec);
+  ConfigReader vision = config.object_or_empty("vision_config");
+  AttentionSpec& attention = spec.tower->stack.self_attention;
+  attention.num_key_value_heads = vision.size_or({"num_key_value_heads"}, kGroups);
+  if (attention.num_attention_heads % attention.num_key_value_heads != 0) {
+    vision.fail("num_key_value_heads", "does not divide num_heads", "use a divisor");
+  }
+  for (LayerVariant& variant : spec.tower->stack.variants) {
+    variant.self_attention.num_key_value_heads = attention.num_key_value_heads;
+  }
+  spec.not_run = "its tower's grouped-query attention is not tested yet";
+}
+
+void read_hyperclovax_vision_tower(ConfigReader& config, ModelSpec& spec) {
+  read_qwen2_5_vl_tower(config, spec);
+  spec.tower->projector.steps.emplace_back(LinearStep{"linear", spec.hidden_size, true});
+  spec.not_run = "its projector is not tested yet";
+}
+
 }  // namespace headroom::detail

@@ -87,6 +87,54 @@ void read_llava_tower(ConfigReader& config, ModelSpec& spec) {
   spec.tower = std::move(tower);
 }
 
+void read_vipllava_tower(ConfigReader& config, ModelSpec& spec) {
+  TowerSpec tower = read_clip_or_siglip(config, spec);
+  std::vector<std::int64_t> indices{-2, -5, -8, -11, 6};
+  for (const std::string_view key : {"vision_feature_layer", "vision_feature_layers"}) {
+    if (config.has(key)) indices = config.integers_or(key, 0);
+  }
+  for (const std::int64_t index : indices) {
+    tower.projector.feature_layers.push_back(layers_before(config, tower, index));
+  }
+  tower.projector.rows = FeatureRows::patches;
+  tower.projector.steps.emplace_back(NormStep{
+      "norm", {NormKind::layer_norm, true, config.number_or({"projector_layernorm_eps"}, 1e-5)}});
+  add_two_layers(config, spec, true, tower.projector.steps);
+  config.ignore({"vocab_size", "ignore_index", "image_seq_length"});
+  spec.tower = std::move(tower);
+}
+
+void count_video_llava_towers(ConfigReader& config, ModelSpec& spec) {
+  // Both encoders and the projector have the sizes of vision_config.
+  for (const std::string name : {"images.", "frames."}) {
+    ConfigReader vision = config.object_or_empty("vision_config");
+    TowerLayers layers;
+    layers.width = vision.size_or({"hidden_size"}, 1024);
+    layers.inner = vision.size_or({"intermediate_size"}, 4096);
+    layers.count = vision.layers_or({"num_hidden_layers"}, 24);
+    const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 14);
+    vision.ignore({"initializer_factor"});
+    ignore_tower_keys(vision);
+    vision.finish();
+    TowerWeights tower(spec, ModelPart::vision);
+    tower.add(name + "patch_embeddings.weight", {layers.width, grid.elements},
+              WeightRole::embedding);
+    tower.add(name + "class_token", {layers.width}, WeightRole::embedding);
+    tower.add(name + "position_embeddings.weight", {grid.patches + 1, layers.width},
+              WeightRole::embedding);
+    tower.norm(NormKind::layer_norm, name + "first_norm", layers.width);
+    tower.norm(NormKind::layer_norm, name + "final_norm", layers.width);
+    tower.layers(layers);
+    if (name != "images.") continue;
+    TowerWeights projector(spec, ModelPart::projector);
+    const bool bias = config.flag_or({"multimodal_projector_bias"}, true);
+    projector.linear_if(bias, "up", layers.width, spec.hidden_size, WeightRole::projector);
+    projector.linear_if(bias, "down", spec.hidden_size, spec.hidden_size, WeightRole::projector);
+  }
+  config.ignore({"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length",
+                 "video_seq_length", "projector_hidden_act", "ignore_index", "vocab_size"});
+}
+
 void read_paligemma_tower(ConfigReader& config, ModelSpec& spec) {
   TowerSpec tower = read_named_encoder(config, spec, read_siglip);
   tower.projector.steps = {

@@ -85,6 +85,12 @@ void read_llava_next_tower(ConfigReader& config, ModelSpec& spec) {
   read_tiled_tower(config, spec, {-2, FeatureRows::patches}, next_tiles());
 }
 
+void read_llava_next_video_tower(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"spatial_pool_mode", "spatial_pool_out_channels", "spatial_pool_stride",
+                 "video_seq_length"});
+  read_llava_next_tower(config, spec);
+}
+
 void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec) {
   read_tiled_tower(config, spec, {-1, FeatureRows::all}, onevision_tiles(read_most_kept(config)));
 }

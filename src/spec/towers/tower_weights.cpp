@@ -50,14 +50,16 @@ void TowerWeights::norm(NormKind kind, const std::string& name, std::int64_t wid
 }
 
 void TowerWeights::layers(const TowerLayers& layers) {
+  const std::int64_t heads = layers.heads_width == 0 ? layers.width : layers.heads_width;
   const auto project = [&](const char* name, bool bias) {
-    linear_if(bias, std::string("layers.attention.") + name, layers.width, layers.width,
+    linear_if(bias, std::string("layers.attention.") + name, layers.width, heads,
               WeightRole::attention, layers.count);
   };
   project("query", layers.qkv_bias);
   project("key", layers.qkv_bias && layers.key_bias);
   project("value", layers.qkv_bias);
-  project("output", layers.output_bias);
+  linear_if(layers.output_bias, "layers.attention.output", heads, layers.width,
+            WeightRole::attention, layers.count);
   const bool gated = layers.ffn == FfnKind::gated;
   for (const char* const name : {"layers.mlp.gate", "layers.mlp.up"}) {
     if (!gated && std::string_view(name).ends_with("gate")) continue;

@@ -14,7 +14,8 @@ namespace headroom::detail {
 struct TowerLayers {
   std::int64_t count = 0;
   std::int64_t width = 0;
-  std::int64_t inner = 0;  ///< inner width of the FFN
+  std::int64_t inner = 0;        ///< inner width of the FFN
+  std::int64_t heads_width = 0;  ///< of all heads; 0: width
   FfnKind ffn = FfnKind::plain;
   NormKind norm = NormKind::layer_norm;  ///< layer_norm has a bias, rms_norm has none
   bool qkv_bias = true;

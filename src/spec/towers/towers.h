@@ -39,6 +39,10 @@ void count_gemma4_audio(ConfigReader& config, ModelSpec& spec);
 void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
+/// Kimi K3: MoonViT with RMSNorm, no biases and heads of a width of their own.
+void count_kimi_k3_tower(ConfigReader& config, ModelSpec& spec);
+/// Step 3.7: layer scale, 2-D RoPE, and two convolutions that halve the image's sides.
+void count_step3p7_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.
 void read_llama4_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2-VL: LayerNorm, a plain FFN of mlp_ratio · embed_dim, a merger of 2×2 patches.
@@ -60,6 +64,36 @@ void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec);
 /// vector that ends each row of patches. Throws Error{invalid_input} without vision_config.
 void read_llava_next_tower(ConfigReader& config, ModelSpec& spec);
 void read_llava_onevision_tower(ConfigReader& config, ModelSpec& spec);
+/// LLaVA-NeXT-Video: LLaVA-NeXT, whose frames are pooled.
+void read_llava_next_video_tower(ConfigReader& config, ModelSpec& spec);
+/// MiniCPM-V: SigLIP on images of any shape, and a resampler: trained queries that attend to it.
+void count_minicpmv_tower(ConfigReader& config, ModelSpec& spec);
+/// GOT-OCR 2: the encoder of Segment Anything, two convolutions and a linear layer.
+void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec);
+/// GLM-OCR: GLM-4.1V's tower with norms of its heads, without a table of positions.
+void count_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
+/// PaddleOCR-VL: SigLIP with 2-D RoPE, and a merger of 2×2 patches.
+void count_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
+/// ERNIE 4.5 VL: Qwen2-VL's layers, and mergers of patches and of frames.
+void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec);
+/// Qwen3-ASR: the audio encoder of Qwen3-Omni.
+void read_qwen3_asr_tower(ConfigReader& config, ModelSpec& spec);
+/// EXAONE 4.5: Qwen2.5-VL's tower with grouped-query attention.
+void read_exaone4_5_tower(ConfigReader& config, ModelSpec& spec);
+/// HyperCLOVA X Vision: Qwen2.5-VL's tower and a linear projector.
+void read_hyperclovax_vision_tower(ConfigReader& config, ModelSpec& spec);
+/// Audio Flamingo 3: Whisper's encoder, an average of two rows, an MLP of two layers.
+void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec);
+/// VideoLLaMA 3: SigLIP with 2-D RoPE in place of positions, an MLP of two layers.
+void count_video_llama3_tower(ConfigReader& config, ModelSpec& spec);
+/// Idefics2: SigLIP, an MLP, and a resampler of latents.
+void count_idefics2_tower(ConfigReader& config, ModelSpec& spec);
+/// GLM-ASR: Whisper's layers with RoPE, rows side by side, an MLP of two layers.
+void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec);
+/// VIP-LLaVA: CLIP, the states of five layers side by side, a norm and an MLP.
+void read_vipllava_tower(ConfigReader& config, ModelSpec& spec);
+/// Video-LLaVA: one encoder of images and one of frames, an MLP of two layers.
+void count_video_llava_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-Omni: Qwen3-VL's tower, and Whisper's layers behind three 2-D convolutions.

@@ -1,0 +1,246 @@
+// Towers of models that read documents, which are counted: GOT-OCR 2 (arXiv 2409.01704), GLM-OCR,
+// PaddleOCR-VL (arXiv 2510.14528), and those of ERNIE 4.5 VL, VideoLLaMA 3 (arXiv 2501.13106) and
+// Idefics2 (arXiv 2405.02246).
+#include <algorithm>
+
+#include "tower_weights.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kTableRole = WeightRole::embedding;
+constexpr auto kToText = WeightRole::projector;
+
+std::int64_t area_of(const ConfigReader& config, std::string_view key, std::int64_t side) {
+  return product(config, key, side, side);
+}
+
+/// Numbers of layers that attend to the whole image; the others attend within windows.
+std::int64_t read_whole_image_layers(ConfigReader& vision, std::int64_t layers) {
+  const std::vector<std::int64_t> listed = vision.list_of_counts("global_attn_indexes");
+  if (listed.empty()) return std::min<std::int64_t>(4, layers);  // 2, 5, 8 and 11
+  return std::ranges::count_if(listed, [&](std::int64_t layer) { return layer < layers; });
+}
+
+/// Relative positions along both sides of an image, or of a window, in every layer (arXiv
+/// 2304.02643: the encoder of Segment Anything).
+void count_relative_positions(ConfigReader& vision, const TowerLayers& layers, std::int64_t side,
+                              TowerWeights& tower) {
+  const std::int64_t heads = vision.size_or({"num_attention_heads"}, 12);
+  const std::int64_t window = vision.size_or({"window_size"}, 14);
+  const std::int64_t whole = read_whole_image_layers(vision, layers.count);
+  const std::int64_t head_dim = layers.width / heads;
+  const auto add = [&](const std::string& name, std::int64_t size, std::int64_t count) {
+    if (count == 0) return;
+    tower.add("layers.attention." + name, {2, 2 * size - 1, head_dim},
+              WeightRole::relative_position_bias, count);
+  };
+  add("relative_positions", side, whole);
+  add("relative_positions_of_windows", window, layers.count - whole);
+}
+
+}  // namespace
+
+void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 768);
+  layers.inner = vision.size_or({"mlp_dim"}, 3072);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
+  layers.qkv_bias = vision.flag_or({"qkv_bias"}, true);
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 1024, 16);
+  const std::int64_t side =
+      vision.sides_or("image_size", 1024)[0] / vision.sides_or("patch_size", 16)[0];
+  const std::int64_t channels = vision.size_or({"output_channels"}, 256);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
+  if (vision.flag_or({"use_abs_pos"}, true)) {
+    tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
+  }
+  tower.layers(layers);
+  if (vision.flag_or({"use_rel_pos"}, true)) {
+    count_relative_positions(vision, layers, side, tower);
+  } else {
+    vision.ignore({"window_size", "global_attn_indexes"});
+  }
+  constexpr std::int64_t kKernel = 3;
+  const std::int64_t kernel = area_of(vision, "output_channels", kKernel);
+  tower.add("neck.first.weight", {channels, layers.width}, WeightRole::convolution);
+  tower.norm(NormKind::layer_norm, "neck.first_norm", channels);
+  tower.add("neck.second.weight", {channels, channels, kernel}, WeightRole::convolution);
+  tower.norm(NormKind::layer_norm, "neck.second_norm", channels);
+  ignore_tower_keys(vision);
+  vision.ignore({"intermediate_size"});
+  vision.finish();
+  const std::int64_t twice = product(config, "output_channels", 2, channels);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.add("first.weight", {twice, channels, kernel}, kToText);
+  projector.add("second.weight", {spec.hidden_size, twice, kernel}, kToText);
+  projector.linear("linear", spec.hidden_size, spec.hidden_size, kToText);
+  config.ignore({"image_seq_length"});
+}
+
+void count_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1024);
+  layers.inner = vision.size_or({"intermediate_size"}, 4096);
+  layers.count = vision.layers_or({"depth", "num_hidden_layers"}, 24);
+  layers.ffn = FfnKind::gated;
+  layers.norm = NormKind::rms_norm;
+  layers.qkv_bias = vision.flag_or({"attention_bias"}, true);
+  layers.output_bias = layers.qkv_bias;
+  layers.ffn_bias = layers.qkv_bias;
+  const std::int64_t heads = vision.size_or({"num_heads"}, 16);
+  const std::int64_t channels = vision.size_or({"in_channels"}, 3);
+  const PatchGrid grid = read_patch_grid(vision, "in_channels", 336, 14);
+  const std::int64_t frames = vision.size_or({"temporal_patch_size"}, 2);
+  const std::int64_t merged =
+      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, 1536);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", product(vision, "patch_size", frames, grid.elements),
+               layers.width, kTableRole);
+  tower.layers(layers);
+  tower.add("layers.attention.head_norms.weight", {2, layers.width / heads}, WeightRole::norm,
+            layers.count);
+  tower.norm(NormKind::rms_norm, "final_norm", layers.width);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear("downsample", product(vision, "spatial_merge_size", merged, layers.width), out,
+                   kToText);
+  projector.linear_if(false, "input", out, out, kToText);
+  projector.norm(NormKind::layer_norm, "norm", out);
+  const std::int64_t inner = product(vision, "out_hidden_size", channels, out);
+  projector.add("gate_up.weight", {2, inner, out}, kToText);
+  projector.linear_if(false, "down", inner, out, kToText);
+  ignore_tower_keys(vision);
+  vision.finish();
+}
+
+void count_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 4304);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 384, 14);
+  const std::int64_t merged =
+      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
+  vision.ignore({"pad_token_id", "temporal_patch_size", "tokens_per_second"});
+  ignore_tower_keys(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  TowerWeights projector(spec, ModelPart::projector);
+  const std::int64_t wide = product(vision, "spatial_merge_size", merged, layers.width);
+  projector.norm(NormKind::layer_norm, "norm", layers.width);
+  projector.linear("up", wide, wide, kToText);
+  projector.linear("down", wide, spec.hidden_size, kToText);
+}
+
+void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size", "embed_dim"}, 1280);
+  layers.inner =
+      vision.size_or({"intermediate_size"}, product(vision, "hidden_size", 4, layers.width));
+  layers.count = vision.layers_or({"depth", "num_hidden_layers"}, 32);
+  const std::int64_t channels = vision.size_or({"in_channels", "in_chans"}, 3);
+  const std::int64_t patch = area_of(vision, "patch_size", vision.size_or({"patch_size"}, 14));
+  const std::int64_t merged =
+      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
+  const std::int64_t frames = vision.size_or({"temporal_merge_size"}, 2);
+  vision.ignore(
+      {"mlp_ratio", "attn_implementation", "pixel_hidden_size", "vit_num_recompute_layers"});
+  ignore_tower_keys(vision);
+  vision.finish();
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("patch_embeddings.weight",
+            {layers.width, product(vision, "patch_size", channels, patch)}, kTableRole);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  TowerWeights projector(spec, ModelPart::projector);
+  const std::int64_t wide = product(vision, "spatial_merge_size", merged, layers.width);
+  for (const bool in_time : {false, true}) {
+    const std::string name = in_time ? "frames." : "patches.";
+    const std::int64_t in = in_time ? product(vision, "temporal_merge_size", frames, wide) : wide;
+    projector.linear(name + "up", in, wide, kToText);
+    projector.linear(name + "down", wide, wide, kToText);
+    projector.norm(NormKind::layer_norm, name + "norm", wide);
+  }
+  projector.linear("linear", wide, spec.hidden_size, kToText);
+  projector.norm(NormKind::rms_norm, "norm", spec.hidden_size);
+}
+
+void count_video_llama3_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 768);
+  layers.inner = vision.size_or({"intermediate_size"}, 3072);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
+  const std::int64_t channels = vision.size_or({"num_channels"}, 3);
+  const std::int64_t patch = area_of(vision, "patch_size", vision.size_or({"patch_size"}, 16));
+  ignore_tower_keys(vision);
+  vision.finish();
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", product(vision, "patch_size", channels, patch), layers.width,
+               kTableRole);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear("up", layers.width, spec.hidden_size, kToText);
+  projector.linear("down", spec.hidden_size, spec.hidden_size, kToText);
+  config.ignore(
+      {"use_token_compression", "vision_encoder", "mm_projector_type", "image_aspect_ratio"});
+}
+
+void count_idefics2_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 768);
+  layers.inner = vision.size_or({"intermediate_size"}, 3072);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 32);
+  ignore_tower_keys(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+
+  // Trained latents attend to the patches, which an MLP brings to the text model's width.
+  ConfigReader resampler = config.object_or_empty("perceiver_config");
+  const std::int64_t width = resampler.size_or({"hidden_size"}, 4096);
+  const std::int64_t depth = resampler.layers_or({"resampler_depth"}, 3);
+  const std::int64_t head_dim = resampler.size_or({"resampler_head_dim"}, 96);
+  const std::int64_t heads = resampler.size_or({"resampler_n_heads"}, 16);
+  const std::int64_t groups = resampler.size_or({"num_key_value_heads"}, 4);
+  const std::int64_t query = product(resampler, "resampler_head_dim", head_dim, heads);
+  const std::int64_t key = product(resampler, "resampler_head_dim", head_dim, groups);
+  const std::int64_t inner = product(resampler, "hidden_size", 4, width);
+  TowerWeights projector(spec, ModelPart::projector);
+  const std::int64_t text_inner = spec.decoder->ffn.intermediate_size;
+  projector.add("gate_up.weight", {2, text_inner, layers.width}, kToText);
+  projector.linear_if(false, "down", text_inner, spec.hidden_size, kToText);
+  projector.add("latents", {resampler.size_or({"resampler_n_latents"}, 64), width}, kToText);
+  projector.linear_if(false, "layers.attention.query", width, query, kToText, depth);
+  projector.add("layers.attention.key_value.weight", {2, key, width}, kToText, depth);
+  projector.linear_if(false, "layers.attention.output", query, width, kToText, depth);
+  projector.add("layers.mlp.gate_up.weight", {2, inner, width}, kToText, depth);
+  projector.linear_if(false, "layers.mlp.down", inner, width, kToText, depth);
+  constexpr std::int64_t kNorms = 3;  // of latents, patches and the network's input
+  projector.norm(NormKind::rms_norm, "layers.norms", width, kNorms * depth);
+  projector.norm(NormKind::rms_norm, "final_norm", width);
+  ignore_tower_keys(resampler);
+  read_common_keys(resampler, spec);
+  resampler.finish();
+}
+
+}  // namespace headroom::detail

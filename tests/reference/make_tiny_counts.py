@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Writes tiny configs of families that are counted, with the parameters of their classes.
+
+usage: make_tiny_counts.py [FOLDER]   (default: tests/data/towers)
+
+Needs torch and transformers 5. Configs are as save_pretrained writes them; models are on the meta
+device; tied weights count once. Rows of other models in tiny.csv stay as they are.
+"""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import torch
+import transformers
+
+TEXT = {"hidden_size": 48, "intermediate_size": 72, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "num_hidden_layers": 3, "vocab_size": 101,
+        "max_position_embeddings": 128, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+LLAMA = {**TEXT, "model_type": "llama"}
+ENCODER = {key: TEXT[key] for key in ("hidden_size", "intermediate_size", "num_attention_heads",
+                                      "num_hidden_layers", "vocab_size", "pad_token_id")}
+CLIP = {"model_type": "clip_vision_model", "hidden_size": 40, "intermediate_size": 56,
+        "num_attention_heads": 5, "num_hidden_layers": 4, "image_size": 12, "patch_size": 4,
+        "projection_dim": 20}
+SIGLIP = {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+          "num_hidden_layers": 2, "image_size": 16, "patch_size": 4}
+LATENT = {"q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
+          "v_head_dim": 12, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1,
+          "topk_group": 1, "moe_intermediate_size": 20}
+WHISPER = {"hidden_size": 40, "d_model": 40, "intermediate_size": 56, "encoder_ffn_dim": 56,
+           "num_attention_heads": 5, "encoder_attention_heads": 5, "num_hidden_layers": 2,
+           "encoder_layers": 2, "num_mel_bins": 16, "max_source_positions": 20}
+QWEN_TOWER = {"hidden_size": 48, "intermediate_size": 64, "num_heads": 4, "depth": 3,
+              "patch_size": 4, "out_hidden_size": 48, "fullatt_block_indexes": [1]}
+BART = {"d_model": 48, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
+        "decoder_attention_heads": 6, "encoder_ffn_dim": 64, "decoder_ffn_dim": 56,
+        "vocab_size": 101, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1,
+        "eos_token_id": 2, "decoder_start_token_id": 1}
+
+MODELS = {
+    "axk1": ("AXK1ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4}),
+    "audioflamingo3": ("AudioFlamingo3ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"}, "audio_token_id": 100,
+        "audio_config": {key: value for key, value in WHISPER.items()
+                         if not key.startswith("encoder_") and key != "d_model"}}),
+    "big_bird": ("BigBirdForSequenceClassification", {
+        **ENCODER, "max_position_embeddings": 64, "type_vocab_size": 3, "use_bias": False,
+        "attention_type": "original_full"}),
+    "blenderbot_small": ("BlenderbotSmallForConditionalGeneration", BART),
+    "ernie4_5_vl_moe": ("Ernie4_5_VLMoeForConditionalGeneration", {
+        "text_config": {**TEXT, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [20, 12],
+                        "moe_num_shared_experts": 1, "use_bias": True,
+                        "mlp_layer_types": ["dense", "sparse", "sparse"],
+                        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0,
+                                            "mrope_section": [2, 2, 2]}},
+        "vision_config": {"hidden_size": 40, "depth": 2, "num_heads": 5, "patch_size": 4,
+                          "intermediate_size": 56}}),
+    "exaone4_5": ("Exaone4_5_ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "exaone4"},
+        "vision_config": {**QWEN_TOWER, "num_key_value_heads": 2}}),
+    "glm_ocr": ("GlmOcrForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 16},
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_heads": 5, "depth": 2,
+                          "patch_size": 4, "image_size": 16, "out_hidden_size": 48}}),
+    "glmasr": ("GlmAsrForConditionalGeneration", {
+        "text_config": LLAMA, "audio_token_id": 100,
+        "audio_config": {"hidden_size": 40, "intermediate_size": 160, "num_attention_heads": 5,
+                         "num_hidden_layers": 2, "num_mel_bins": 16,
+                         "max_position_embeddings": 20}}),
+    "got_ocr2": ("GotOcr2ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"},
+        "vision_config": {"hidden_size": 40, "mlp_dim": 56, "num_attention_heads": 5,
+                          "num_hidden_layers": 3, "image_size": 32, "patch_size": 4,
+                          "output_channels": 24, "window_size": 3, "global_attn_indexes": [1]}}),
+    "granite_swa": ("GraniteSWAForCausalLM", {**TEXT, "sliding_window": 16}),
+    "granitemoe_swa": ("GraniteMoeSWAForCausalLM", {
+        **TEXT, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24}),
+    "gte": ("GteForSequenceClassification", {**ENCODER, "type_vocab_size": 0, "num_labels": 3}),
+    "hyperclovax_vision_v2": ("HyperCLOVAXVisionV2ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "hyperclovax"},
+        "vision_config": {**QWEN_TOWER, "model_type": "qwen2_5_vl_vision", "out_hidden_size": 36}}),
+    "idefics2": ("Idefics2ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "mistral"}, "vision_config": {**SIGLIP},
+        "perceiver_config": {"hidden_size": 48, "resampler_n_latents": 6, "resampler_depth": 2,
+                             "resampler_n_heads": 4, "resampler_head_dim": 10,
+                             "num_key_value_heads": 2}}),
+    "layoutlm": ("LayoutLMForTokenClassification", {
+        **ENCODER, "max_position_embeddings": 64, "type_vocab_size": 2,
+        "max_2d_position_embeddings": 20, "num_labels": 5}),
+    "llava_next_video": ("LlavaNextVideoForConditionalGeneration", {
+        "text_config": LLAMA, "vision_config": CLIP, "image_grid_pinpoints": [[24, 12], [12, 24]]}),
+    "modernbert_decoder": ("ModernBertDecoderForCausalLM", {
+        **ENCODER, "local_attention": 8, "norm_bias": True, "attention_bias": True}),
+    "nanochat": ("NanoChatForCausalLM", {**TEXT, "attention_bias": True}),
+    "paddleocr_vl": ("PaddleOCRVLForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 16, "use_bias": True},
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+                          "num_hidden_layers": 2, "image_size": 16, "patch_size": 4}}),
+    "persimmon": ("PersimmonForCausalLM", {key: value for key, value in TEXT.items()
+                                           if key != "num_key_value_heads"}),
+    "qwen3_asr": ("Qwen3ASRForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen3", "head_dim": 16}, "audio_token_id": 100,
+        "audio_config": {key: value for key, value in WHISPER.items()
+                         if key.startswith("encoder_") or key in ("d_model", "num_mel_bins")}
+        | {"model_type": "qwen3_asr_encoder", "downsample_hidden_size": 6, "output_dim": 48}}),
+    "step3p7": ("Step3p7ForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+                        "moe_intermediate_size": 20, "share_expert_dim": 24,
+                        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                        "num_sliding_attention_heads": 6, "sliding_window": 8,
+                        "mlp_layer_types": ["dense", "sparse", "sparse"]},
+        "vision_config": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+                          "mlp_ratio": 2.5, "image_size": 16, "patch_size": 4}}),
+    "trocr": ("TrOCRForCausalLM", {
+        **{key: value for key, value in BART.items() if not key.startswith("encoder")},
+        "cross_attention_hidden_size": 40, "layernorm_embedding": False}),
+    "unispeech": ("UniSpeechForSequenceClassification", {
+        **ENCODER, "conv_dim": [24, 24], "conv_kernel": [4, 3], "conv_stride": [2, 2],
+        "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 8,
+        "num_conv_pos_embedding_groups": 4, "classifier_proj_size": 20}),
+    "unispeech_sat": ("UniSpeechSatForCTC", {**ENCODER, "feat_extract_norm": "layer",
+                                             "do_stable_layer_norm": True}),
+    "video_llama_3": ("VideoLlama3ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"},
+        "vision_config": {key: value for key, value in SIGLIP.items() if key != "image_size"}}),
+    "video_llava": ("VideoLlavaForConditionalGeneration", {
+        "text_config": LLAMA, "vision_config": CLIP}),
+    "vipllava": ("VipLlavaForConditionalGeneration", {
+        "text_config": LLAMA, "vision_config": CLIP, "vision_feature_layer": [-2, 1]}),
+    "vit_msn": ("ViTMSNForImageClassification", {
+        **{key: value for key, value in ENCODER.items() if key not in ("vocab_size",
+                                                                      "pad_token_id")},
+        "image_size": 12, "patch_size": 4, "qkv_bias": False, "num_labels": 5}),
+}
+
+
+def parameters(model):
+    return sum({id(weight): weight.numel() for weight in model.parameters()}.values())
+
+
+root = Path(__file__).resolve().parent.parent / "data/towers"
+folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root
+with open(folder / "tiny.csv", newline="") as file:
+    rows = [row for row in csv.reader(file) if row[0] not in MODELS]
+for name, (class_name, keys) in MODELS.items():
+    model_class = getattr(transformers, class_name)
+    config = model_class.config_class(architectures=[class_name], **keys)
+    with torch.device("meta"):
+        model = model_class(config)
+    model.tie_weights()
+    config.to_json_file(folder / "tiny" / f"{name}.config.json")
+    rows.append([name, class_name, parameters(model)])
+vit = transformers.ViTConfig(hidden_size=48, num_hidden_layers=2, num_attention_heads=4,
+                             intermediate_size=64, image_size=12, patch_size=4)
+captions = transformers.GPT2Config(n_embd=40, n_layer=2, n_head=4, n_positions=32, vocab_size=101,
+                                   bos_token_id=1, eos_token_id=2)
+config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(vit, captions)
+config.architectures = ["VisionEncoderDecoderModel"]
+with torch.device("meta"):
+    model = transformers.VisionEncoderDecoderModel(config=config)
+model.tie_weights()
+config.to_json_file(folder / "tiny" / "vision_encoder_decoder.config.json")
+rows = [row for row in rows if row[0] != "vision_encoder_decoder"]
+rows.append(["vision_encoder_decoder", "VisionEncoderDecoderModel", parameters(model)])
+with open(folder / "tiny.csv", "w", newline="") as file:
+    csv.writer(file, lineterminator="\n").writerows(rows)

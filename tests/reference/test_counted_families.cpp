@@ -1,0 +1,205 @@
+// Families that are counted and do not run yet: totals, FLOPs and states of their published code.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "headroom/analysis.h"
+#include "headroom/error.h"
+#include "headroom/report.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+Integer parameters_of(const nlohmann::json& config) {
+  const Graph graph = build_graph(spec_of(config), {});
+  return count_parameters(graph).total.evaluate(graph.sizes);
+}
+
+nlohmann::json goose_world() {
+  return {{"model_type", "rwkv7"},    {"architectures", {"RWKV7ForCausalLM"}},
+          {"vocab_size", 65536},      {"hidden_size", 768},
+          {"num_hidden_layers", 12},  {"head_dim", 64},
+          {"decay_low_rank_dim", 64}, {"gate_low_rank_dim", 128},
+          {"a_low_rank_dim", 64},     {"v_low_rank_dim", 32}};
+}
+
+nlohmann::json minicpmv() {
+  return {{"model_type", "minicpmv"},
+          {"architectures", {"MiniCPMV"}},
+          {"version", 2.6},
+          {"hidden_size", 3584},
+          {"intermediate_size", 18944},
+          {"num_hidden_layers", 28},
+          {"num_attention_heads", 28},
+          {"num_key_value_heads", 4},
+          {"vocab_size", 151666},
+          {"tie_word_embeddings", false},
+          {"query_num", 64},
+          {"image_size", 448},
+          {"drop_vision_last_layer", false},
+          {"batch_vision_input", true},
+          {"use_image_id", true},
+          {"slice_mode", true},
+          {"slice_config", {{"max_slice_nums", 9}, {"patch_size", 14}}},
+          {"vision_config",
+           {{"model_type", "siglip"},
+            {"hidden_size", 1152},
+            {"image_size", 980},
+            {"intermediate_size", 4304},
+            {"num_attention_heads", 16},
+            {"num_hidden_layers", 27},
+            {"patch_size", 14}}}};
+}
+
+}  // namespace
+
+TEST_CASE("RWKV-7 has the parameters of fla's class") {
+  // RWKV7ForCausalLM of flash-linear-attention 0.6 on torch's meta device. The second is
+  // RWKV7-World-0.1B (arXiv 2503.14456).
+  CHECK(parameters_of({{"model_type", "rwkv7"}}) == 1366644736);
+  CHECK(parameters_of(goose_world()) == 191034624);
+  const nlohmann::json nulls{
+      {"model_type", "rwkv7"},        {"hidden_size", 512},        {"num_hidden_layers", 3},
+      {"vocab_size", 1000},           {"value_dim", 1024},         {"decay_low_rank_dim", nullptr},
+      {"gate_low_rank_dim", nullptr}, {"a_low_rank_dim", nullptr}, {"v_low_rank_dim", nullptr},
+      {"tie_word_embeddings", true}};
+  CHECK(parameters_of(nulls) == 12638208);
+}
+
+TEST_CASE(
+    "a token of RWKV-7 costs two FLOPs a weight of its GEMMs and four passes over the state") {
+  constexpr std::int64_t kWidth = 768;
+  constexpr std::int64_t kLayers = 12;
+  std::int64_t weights = 65536 * kWidth;  // the head
+  for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+    weights += 4 * kWidth * kWidth + 8 * kWidth * kWidth;     // time and channel mixing
+    weights += 2 * kWidth * (64 + 64 + 128);                  // decay, rate, gate
+    if (layer > 0) weights += 2 * kWidth * std::int64_t{32};  // share of the first layer's values
+  }
+  // S·a, v·kᵀ, (S·a)·bᵀ and S·r of 12 heads of 64 × 64.
+  const std::int64_t state = kLayers * 12 * 64 * 64;
+  Workload workload;
+  workload.seq_len = 10;
+  const Counted counted = count(spec_of(goose_world()), workload);
+  CHECK(counted.figures.forward.matrix_flops == 10 * (2 * weights + 4 * 2 * state));
+}
+
+TEST_CASE("RWKV-7 keeps a state of constant size") {
+  Workload workload;
+  workload.phase = Phase::decode;
+  workload.past_len = 8191;
+  const ModelSpec spec = spec_of(goose_world());
+  const Graph graph = build_graph(spec, graph_options(workload));
+  const auto use = kv_cache_use(spec, graph, workload, {}).value();
+  // States of 12 heads of 64 × 64, and the last row of both mixings of each layer, in float32.
+  CHECK(use.reserved_bytes == 4 * 12 * (12 * 64 * 64 + 2 * 768));
+}
+
+TEST_CASE("RWKV-7 is refused where its code would differ") {
+  for (const auto& change : std::vector<nlohmann::json>{{{"attn", {{"layers", {0}}}}},
+                                                        {{"hidden_act", "relu"}},
+                                                        {{"head_dim", 50}},
+                                                        {{"value_dim", {768, 1536}}}}) {
+    auto config = goose_world();
+    config.update(change);
+    CAPTURE(change.dump());
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}
+
+TEST_CASE("MiniCPM-V 2.6 has the parameters of its published files") {
+  // 16,198,350,304 bytes of bfloat16 in model.safetensors.index.json.
+  CHECK(parameters_of(minicpmv()) == 16198350304 / 2);
+  auto config = minicpmv();
+  config["version"] = 2.5;
+  CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("MiniMax-Text-01 as published is the model that transformers calls MiniMax") {
+  nlohmann::json published{{"model_type", "minimax_text_01"},
+                           {"architectures", {"MiniMaxText01ForCausalLM"}},
+                           {"hidden_size", 6144},
+                           {"intermediate_size", 9216},
+                           {"num_hidden_layers", 80},
+                           {"num_attention_heads", 64},
+                           {"num_key_value_heads", 8},
+                           {"head_dim", 128},
+                           {"vocab_size", 200064},
+                           {"num_local_experts", 32},
+                           {"num_experts_per_tok", 2},
+                           {"layernorm_full_attention_alpha", 3.5565588200778455},
+                           {"layernorm_full_attention_beta", 1.0},
+                           {"layernorm_linear_attention_alpha", 3.5565588200778455},
+                           {"layernorm_linear_attention_beta", 1.0},
+                           {"layernorm_mlp_alpha", 3.5565588200778455},
+                           {"layernorm_mlp_beta", 1.0},
+                           {"postnorm", true},
+                           {"rotary_dim", 64},
+                           {"rope_theta", 10000000},
+                           {"shared_intermediate_size", 0},
+                           {"shared_moe_mode", "sigmoid"},
+                           {"sliding_window", nullptr},
+                           {"tie_word_embeddings", false}};
+  for (int layer = 1; layer <= 80; ++layer) {
+    published["attn_type_list"].push_back(layer % 8 == 0 ? 1 : 0);
+  }
+  CHECK(parameters_of(published) == 456089655296);  // the safetensors total of the repository
+}
+
+TEST_CASE("MiniMax M3 caches index keys beside keys and values") {
+  Workload workload;
+  workload.seq_len = 8192;
+  workload.dtype = DType::bfloat16;
+  workload.kv_dtype = DType::bfloat16;
+  const ModelSpec spec = spec_of(read_json(data_folder() / "wild/minimax-m3.config.json"));
+  const Graph graph = build_graph(spec, graph_options(workload));
+  const auto use = kv_cache_use(spec, graph, workload, {}).value();
+  // The cache of MiniMaxM3SparseForConditionalGeneration of these sizes (transformers 5.16):
+  // 1,006,632,960 bytes of keys and values, and idx_keys of 57 layers.
+  CHECK(use.reserved_bytes == 1126170624);
+}
+
+TEST_CASE("an image encoder with a text decoder has the parameters of VisionEncoderDecoderModel") {
+  // Classes of transformers 5.24 on torch's meta device. The first is TrOCR's base model.
+  const nlohmann::json vit{{"model_type", "vit"}, {"image_size", 384}, {"qkv_bias", false}};
+  const nlohmann::json trocr{{"model_type", "trocr"}, {"cross_attention_hidden_size", 768}};
+  CHECK(parameters_of(
+            {{"model_type", "vision-encoder-decoder"}, {"encoder", vit}, {"decoder", trocr}}) ==
+        333921792);
+  const nlohmann::json deit{{"model_type", "deit"},     {"hidden_size", 192},
+                            {"num_hidden_layers", 3},   {"num_attention_heads", 3},
+                            {"intermediate_size", 768}, {"image_size", 384}};
+  const nlohmann::json small{{"model_type", "trocr"},
+                             {"d_model", 256},
+                             {"decoder_layers", 6},
+                             {"decoder_attention_heads", 8},
+                             {"decoder_ffn_dim", 1024},
+                             {"vocab_size", 64044},
+                             {"use_learned_position_embeddings", false},
+                             {"layernorm_embedding", false},
+                             {"scale_embedding", true}};
+  CHECK(parameters_of(
+            {{"model_type", "vision-encoder-decoder"}, {"encoder", deit}, {"decoder", small}}) ==
+        24396352);
+  const nlohmann::json captions{{"model_type", "gpt2"}, {"add_cross_attention", true}};
+  CHECK(parameters_of({{"model_type", "vision-encoder-decoder"},
+                       {"encoder", {{"model_type", "vit"}}},
+                       {"decoder", captions}}) == 239195904);
+  CHECK_THROWS_AS((void)spec_of({{"model_type", "vision-encoder-decoder"}}), Error);
+}
+
+TEST_CASE("the towers of Kimi K3 and Mistral 3 are counted apart from their text models") {
+  for (const CsvRow& row : read_csv(data_folder() / "wild/params.csv")) {
+    if (row.at("name") != "kimi-k3" && row.at("name") != "ministral3-3b-2512") continue;
+    CAPTURE(row.at("name"));
+    const auto file = data_folder() / "wild" / (row.at("name") + ".config.json");
+    const Graph graph = build_graph(spec_of(read_json(file)), {});
+    const ParameterCount count = count_parameters(graph);
+    CHECK(count.parts.text.evaluate(graph.sizes) == number(row, "params_text"));
+    CHECK(count.parts.vision.evaluate(graph.sizes) == number(row, "params_vision"));
+    CHECK(count.parts.projector.evaluate(graph.sizes) == number(row, "params_projector"));
+  }
+}
