@@ -2,6 +2,8 @@
 // RoBERTa-PreLayerNorm with norms before each part, Data2Vec, DPR, ERNIE with task types, LayoutLM,
 // and BigBird with sparse attention (arXiv 1909.08053, 2105.00572, 1904.01038, 2202.03555,
 // 2004.04906, 2107.02137, 2007.14062).
+#include <utility>
+
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -67,6 +69,17 @@ void read_dpr(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("projection_dim", 0);
 }
 
+/// Counts the pooler that a class without use for it loads.
+void count_unread_pooler(ModelSpec& spec) {
+  if (spec.head.pooler) return;
+  const auto add = [&](const char* path, std::vector<std::int64_t> shape) {
+    spec.counted_only.push_back(
+        {path, std::move(shape), WeightRole::head, 1, ModelPart::text, CountedUse::loaded});
+  };
+  add("head.pooler.dense.weight", {spec.hidden_size, spec.hidden_size});
+  add("head.pooler.dense.bias", {spec.hidden_size});
+}
+
 /// BigBird: BERT whose tokens see blocks of keys; they count as all keys.
 void read_big_bird(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kPositions = 4096;
@@ -79,16 +92,7 @@ void read_big_bird(ConfigReader& config, ModelSpec& spec) {
   if (config.flag_or({"rescale_embeddings"}, false)) {
     spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
   }
-  // Every class but that for answers loads a pooler.
-  if (!spec.head.pooler && !spec.architecture.ends_with("ForQuestionAnswering")) {
-    const std::int64_t width = spec.hidden_size;
-    const auto add = [&](const char* path, std::vector<std::int64_t> shape) {
-      spec.counted_only.push_back(
-          {path, std::move(shape), WeightRole::head, 1, ModelPart::text, CountedUse::loaded});
-    };
-    add("head.pooler.dense.weight", {width, width});
-    add("head.pooler.dense.bias", {width});
-  }
+  if (!spec.architecture.ends_with("ForQuestionAnswering")) count_unread_pooler(spec);
   config.ignore({"block_size", "num_random_blocks"});
   if (config.is_text("attention_type", "original_full")) return;
   config.expect_text("attention_type", "block_sparse");
@@ -124,6 +128,7 @@ void read_layoutlm(ConfigReader& config, ModelSpec& spec) {
                                  ModelPart::text,
                                  CountedUse::loaded});
   }
+  count_unread_pooler(spec);
   spec.not_run = "its places on a page have no kernel yet";
 }
 

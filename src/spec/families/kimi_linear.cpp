@@ -208,7 +208,7 @@ constexpr NameRule kKimi[] = {
      "layers.{}.block_sparse_moe.shared_experts.down_proj.%"},
 };
 
-// What Kimi K3 has besides.
+// Names that only Kimi K3 has.
 constexpr NameRule kKimiK3[] = {
     {"decoder.layers.attention.gate.%", "layers.{}.self_attn.g_proj.%"},
     {"decoder.layers.delta.gate.%", "layers.{}.self_attn.g_proj.%"},
