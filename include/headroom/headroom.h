@@ -63,6 +63,7 @@
 #include "headroom/rate_fit.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
+#include "headroom/state_op.h"
 #include "headroom/storage.h"
 #include "headroom/system.h"
 #include "headroom/timeline.h"

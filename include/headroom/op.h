@@ -13,6 +13,7 @@
 #include "headroom/expr.h"
 #include "headroom/image_op.h"
 #include "headroom/model_spec.h"
+#include "headroom/state_op.h"
 
 namespace headroom {
 
