@@ -65,7 +65,7 @@ void read_paddleocr_text(ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 std::vector<Family> document_models_families() {
-  constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
+  constexpr std::string_view kNotInLlamaCpp = "llama.cpp does not support this architecture";
   return {wrapper_family({.model_types = {"got_ocr2"},
                           .classes = {"GotOcr2ForConditionalGeneration"},
                           .bare_classes = {"GotOcr2Model"},
@@ -82,7 +82,7 @@ std::vector<Family> document_models_families() {
            .classes = llama_classes("GlmOcrText"),
            .reader = read_glm_ocr_text,
            .names = None(kNotNamed),
-           .gguf = None(kNoGguf)},
+           .gguf = None(kNotInLlamaCpp)},
           wrapper_family({.model_types = {"paddleocr_vl"},
                           .classes = {"PaddleOCRVLForConditionalGeneration"},
                           .bare_classes = {"PaddleOCRVLModel"},
@@ -93,7 +93,7 @@ std::vector<Family> document_models_families() {
            .classes = decoder_classes("PaddleOCRText", {.tied = true, .float32_logits = true}),
            .reader = read_paddleocr_text,
            .names = None(kNotNamed),
-           .gguf = None(kNoGguf)}};
+           .gguf = None(kNotInLlamaCpp)}};
 }
 
 }  // namespace headroom::detail
