@@ -96,6 +96,7 @@ class RankWeights final : public WeightSource {
                                                 const std::vector<std::int64_t>& whole,
                                                 std::int64_t layer) const {
     std::vector<WeightSlice> slices;
+    slices.reserve(whole.size());
     for (const std::int64_t size : whole) slices.push_back({0, size, size});
     AlignedVector<float> values;
     std::int64_t begin = 0;
