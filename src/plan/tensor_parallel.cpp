@@ -288,7 +288,8 @@ class TensorParallelPass {
     Node last = result_.blocks.back().nodes.back();
     const bool sends_on = result_.blocks.back().path == "pipeline";
     if (has_token_shards(tensor) && !sends_on) {
-      last.path = "output_tokens";
+      // A head's output keeps its name; without a head, the last states have one of their own.
+      if (last.component.part != Part::head) last.path = "output_tokens";
       return gathered(tensor, last);
     }
     if (!divided_.contains(tensor)) return tensor;
