@@ -141,6 +141,17 @@ TEST_CASE("sequence parallelism gathers tokens, not a table of relative position
   CHECK(gathered > 0);
 }
 
+TEST_CASE("sequence parallelism gathers the outputs of a model without a vocabulary's head") {
+  const auto gathers = [](const std::string& model, const std::string& path) {
+    const Graph rank = shard(build_graph(load_model(model).spec, {Phase::prefill}),
+                             tensor_plan(2, SequenceParallel::on));
+    return std::ranges::any_of(rank.blocks.back().nodes,
+                               [&](const Node& node) { return node.path == path; });
+  };
+  CHECK(gathers((data_folder() / "golden/models/nomic_bert").string(), "output_tokens.all_gather"));
+  CHECK(gathers("electra-base-discriminator", "classifier.all_gather"));
+}
+
 TEST_CASE("sequence parallelism sends as many bytes as tensor parallelism alone") {
   const Graph whole = training_graph(gpt(768, 12, 12));
   const Workload workload = training(2, 256);
