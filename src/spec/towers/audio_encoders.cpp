@@ -131,15 +131,27 @@ void read_voxtral_tower(ConfigReader& config, ModelSpec& spec) {
   spec.audio_tower = std::move(tower);
 }
 
-void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec) {
+namespace {
+
+/// Positions that the pooling after Whisper's encoder averages.
+constexpr std::int64_t kAveraged = 2;
+
+/// Whisper's encoder before such a pooling.
+AudioTowerSpec read_averaged_whisper(ConfigReader& config) {
   ConfigReader audio = config.object_or_empty("audio_config");
   AudioTowerSpec tower = read_whisper_encoder(audio);
   set_segment(tower, tower.position.max_position_embeddings);
-  constexpr std::int64_t kAveraged = 2;
   if (tower.segment_positions % kAveraged != 0) {
     audio.fail("max_source_positions", "is odd", "use an even number, as the pooling does");
   }
   audio.finish();
+  return tower;
+}
+
+}  // namespace
+
+void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec) {
+  AudioTowerSpec tower = read_averaged_whisper(config);
   tower.projector = {GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
                      LinearStep{"linear", spec.hidden_size, true}};
   config.ignore({"hidden_size", "ignore_index"});
@@ -147,14 +159,7 @@ void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader audio = config.object_or_empty("audio_config");
-  AudioTowerSpec tower = read_whisper_encoder(audio);
-  set_segment(tower, tower.position.max_position_embeddings);
-  constexpr std::int64_t kAveraged = 2;
-  if (tower.segment_positions % kAveraged != 0) {
-    audio.fail("max_source_positions", "is odd", "use an even number, as the pooling does");
-  }
-  audio.finish();
+  AudioTowerSpec tower = read_averaged_whisper(config);
   const bool bias = config.flag_or({"projector_bias"}, true);
   tower.projector = {
       GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
@@ -200,7 +205,6 @@ void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec) {
   set_segment(tower, audio.size_or({"n_window"}, 100));
   tower.embedding.audio->joined_frames = tower.segment_frames;
   tower.attended_segments = 1;
-  constexpr std::int64_t kAveraged = 2;
   const bool has_positions = tower.segment_positions <= tower.position.max_position_embeddings;
   if (tower.segment_positions % kAveraged != 0 || !has_positions) {
     audio.fail("n_window", "is odd, or exceeds max_source_positions", "use an even number");

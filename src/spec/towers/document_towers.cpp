@@ -16,6 +16,15 @@ std::int64_t area_of(const ConfigReader& config, std::string_view key, std::int6
   return product(config, key, side, side);
 }
 
+/// SigLIP's tower: patches with trained positions, layers, a norm.
+void count_patch_tower(const TowerLayers& layers, const PatchGrid& grid, ModelSpec& spec) {
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
+  tower.layers(layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+}
+
 /// Numbers of layers that attend to the whole image; the others attend within windows.
 std::int64_t read_whole_image_layers(ConfigReader& vision, std::int64_t layers) {
   const std::vector<std::int64_t> listed = vision.list_of_counts("global_attn_indexes");
@@ -131,11 +140,7 @@ void count_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ignore_tower_keys(vision);
   read_common_keys(vision, spec);
   vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
-  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  count_patch_tower(layers, grid, spec);
   TowerWeights projector(spec, ModelPart::projector);
   const std::int64_t wide = product(vision, "spatial_merge_size", merged, layers.width);
   projector.norm(NormKind::layer_norm, "norm", layers.width);
@@ -209,11 +214,7 @@ void count_idefics2_tower(ConfigReader& config, ModelSpec& spec) {
   ignore_tower_keys(vision);
   read_common_keys(vision, spec);
   vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", grid.elements, layers.width, kTableRole);
-  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kTableRole);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  count_patch_tower(layers, grid, spec);
 
   // Trained latents attend to the patches, which an MLP brings to the text model's width.
   ConfigReader resampler = config.object_or_empty("perceiver_config");
