@@ -298,7 +298,10 @@ struct GatedDeltaSpec {
   /// Rank of the projections of the decay and of the output gate; 0: one projection each.
   std::int64_t projection_rank = 0;
   bool full_rank_gate = false;  ///< one projection for the output gate, whatever the rank (Kimi K3)
-  double strength = 1;          ///< multiplies β; 2 allows negative eigenvalues (arXiv 2411.12537)
+  /// Least log of a decay (negative), that is bound·sigmoid(exp(a_log)·(α + dt_bias)) then (Ling
+  /// 3, Kimi K3); 0: none, and a decay's log is -exp(a_log)·softplus(α + dt_bias).
+  double decay_bound = 0;
+  double strength = 1;  ///< multiplies β; 2 allows negative eigenvalues (arXiv 2411.12537)
   ActivationKind gate = ActivationKind::silu;
   std::optional<double> norm_eps{};  ///< of the norm of the output; default: the other norms'
   /// Bytes per value of the state in an engine's cache (mamba_ssm_dtype); 0: the model's type.

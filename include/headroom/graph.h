@@ -138,6 +138,10 @@ enum class WeightKind { parameter, buffer };
 /// A frozen weight has no gradient and no optimizer state.
 enum class Training { trained, frozen };
 
+/// Tokens whose forward pass reads a weight: all, or only those of images, so that a text's active
+/// parameters leave it out (ERNIE 4.5 VL's experts of images).
+enum class Readers { all_tokens, image_tokens };
+
 /// A stored tensor with a canonical path such as "encoder.layers.attention.query.weight".
 struct Weight {
   std::string path;
@@ -154,6 +158,7 @@ struct Weight {
   ModelPart model_part = ModelPart::text;
   /// Parts of the first dimension, if ranks divide each by itself: Mamba-2's x, B and C.
   std::vector<Expr> parts{};
+  Readers readers = Readers::all_tokens;
 
   /// Elements of one layer's copy.
   [[nodiscard]] Expr elements() const;

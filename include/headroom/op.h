@@ -421,11 +421,11 @@ using OpVariant = std::variant<
     HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
     KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows,
     FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
-    GatedLinearRecurrence, TokenShift, TokenMix, WeightedKeyValue, Concatenate, Recurrence,
-    OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine, RowGate,
-    ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits,
-    Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
-    SoftCap, CrossEntropy, Collective>;
+    GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Concatenate,
+    Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine,
+    RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
+    SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation,
+    SequenceRows, SoftCap, CrossEntropy, Collective>;
 
 namespace detail {
 

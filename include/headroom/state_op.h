@@ -86,6 +86,7 @@ struct GatedDelta {
   DeltaDecay decay = DeltaDecay::each_head;
   double strength = 1;  ///< multiplies β after its sigmoid
   StateUpdate update = StateUpdate::delta;
+  double decay_bound = 0;  ///< as in GatedDeltaSpec
 
   /// Decay rates of one token.
   [[nodiscard]] Expr decays() const {
@@ -122,11 +123,29 @@ struct TokenShift {
   [[nodiscard]] Expr state_elements() const { return batch * width; }
 };
 
-/// μ·x + (1 - μ)·y with one trained weight per channel (arXiv 2305.13048, eq. 11). Inputs x and y,
-/// `[rows, width]` each. -> `[rows, width]`
+/// μ of a mix: one trained weight per channel, or the sigmoid of an input of the rows' shape.
+enum class MixWeight { trained, gate };
+
+/// μ·x + (1 - μ)·y (arXiv 2305.13048, eq. 11; of values, arXiv 2503.14456, section 4.1). Inputs x
+/// and y, and of a gate μ before its sigmoid, `[rows, width]` each. -> `[rows, width]`
 struct TokenMix {
   Expr rows;
   Expr width;
+  MixWeight weight = MixWeight::trained;
+};
+
+/// Adds each token's own value once more to its output, in place: (Σ r·k̃·u)·v of every head, with
+/// the trained bonus u and the key k̃ of the delta rule with two vectors (arXiv 2503.14456, section
+/// 4.1). Inputs: outputs `[rows, heads·value_dim]`, receptances and keys `[rows, heads·key_dim]`,
+/// values `[rows, heads·value_dim]` and rates `[rows, heads·key_dim]`.
+struct ValueBonus {
+  Expr rows;
+  Expr heads;
+  Expr key_dim;
+  Expr value_dim;
+
+  [[nodiscard]] Expr key_elements() const { return rows * heads * key_dim; }
+  [[nodiscard]] Expr value_elements() const { return rows * heads * value_dim; }
 };
 
 /// Weighted sum of values over all positions with weights exp(k) that decay by exp(-exp(w)) per

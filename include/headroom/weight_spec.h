@@ -32,8 +32,9 @@ enum class ModelPart { text, vision, audio, projector, adapter };
 
 /// Loading of a weight without an operator: not loaded, since its part is not run (a tower), or
 /// loaded with the model, though this class's forward pass does not read it.
-/// unused_cross_attention is loaded too: a decoder that runs without an encoder does not read it.
-enum class CountedUse { part_not_run, loaded, unused_cross_attention };
+/// unused_cross_attention is loaded too: a decoder that runs without an encoder does not read it;
+/// likewise experts that only image_tokens read.
+enum class CountedUse { part_not_run, loaded, unused_cross_attention, image_tokens };
 
 /// True for the weights of the class itself, which its files hold.
 [[nodiscard]] constexpr bool is_loaded(CountedUse use) noexcept {

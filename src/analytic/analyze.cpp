@@ -190,6 +190,7 @@ ParameterCount count_parameters(const Graph& graph) {
     role_total(count, weight.role) += elements;
     part_total(count.parts, weight.model_part) += elements;
     count.total += elements;
+    if (weight.readers == Readers::image_tokens) continue;
     if (!is_routed(weight.component.part)) {
       count.active += elements;
       continue;

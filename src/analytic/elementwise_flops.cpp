@@ -87,6 +87,17 @@ ElementwiseFlops scan_flops(const StateSpaceScan& op) {
   return {forward, Integer{2} * forward};
 }
 
+/// Time mixing besides its GEMMs. `addition`: the decay of the state, the bonus of a token's own
+/// key. `two_vectors`, of each key: the decay (sigmoid, factor, exp), the rate's sigmoid, the key
+/// that it replaces (4), the removal's vector (1), its length (4) and its rate (1).
+ElementwiseFlops time_mix_flops(const GatedDelta& op) {
+  const Integer sigmoid = activation_flops(ActivationKind::sigmoid).forward;
+  const Integer key = op.update == StateUpdate::addition ? 1 : (sigmoid + 2) + sigmoid + 10;
+  const Expr keys = op.rows * op.heads * op.key_dim;
+  const Expr forward = keys * op.value_dim + key * keys;
+  return {forward, Integer{2} * forward};
+}
+
 /// Pre and post weights: scale, bias, sigmoid, and a sum or a factor. The matrix: scale, bias,
 /// softmax, a sum; then normalisations of rows and columns in turn, each a sum, an addition of
 /// epsilon per row and a division, of which the softmax was the first.
@@ -278,6 +289,7 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const StateSpaceScan& op) const { return scan_flops(op); }
   ElementwiseFlops operator()(const GatedDelta& op) const {
+    if (op.update != StateUpdate::delta) return time_mix_flops(op);
     // Decay of the state; the strengths (sigmoid), the decays (exp, log, two multiplications, exp)
     // and, per head, the norms of query and key.
     const Integer strength = activation_flops(ActivationKind::sigmoid).forward;
@@ -297,7 +309,15 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const TokenShift&) const { return {}; }
   ElementwiseFlops operator()(const TokenMix& op) const {
     // Backward: of both inputs, and a difference, a multiplication and a sum for the weight.
-    return each(op.rows * op.width, {3, 5});
+    const ElementFlops gate =
+        op.weight == MixWeight::gate ? activation_flops(ActivationKind::sigmoid) : ElementFlops{};
+    return each(op.rows * op.width, {3 + gate.forward, 5 + gate.backward});
+  }
+  ElementwiseFlops operator()(const ValueBonus& op) const {
+    // The rate's sigmoid and the key that it replaces (4); r·k̃·u and its sum; then (Σ)·v, added.
+    const Integer key = activation_flops(ActivationKind::sigmoid).forward + 4 + 3;
+    const Expr forward = Integer{key} * op.key_elements() + Integer{2} * op.value_elements();
+    return {forward, Integer{2} * forward};
   }
   ElementwiseFlops operator()(const WeightedKeyValue& op) const {
     // Of the output and of the next state: sums with u or w, a maximum, two differences and

@@ -174,6 +174,9 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const TokenMix& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }
+  MatrixFlops operator()(const ValueBonus& op) const {
+    return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
+  }
   MatrixFlops operator()(const WeightedKeyValue& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }

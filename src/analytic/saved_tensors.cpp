@@ -1,6 +1,7 @@
 #include "saved_tensors.h"
 
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -255,6 +256,13 @@ class LedgerWriter : private BlockLedger {
     }
   }
   void operator()(const GatedDelta& op) {
+    if (op.update != StateUpdate::delta) {
+      // Saves its operands; a chunked kernel recomputes its states (fla, ops/rwkv7).
+      for (const TensorId input : node_->inputs) {
+        keep(input, "scan input", graph_.tensors[input].elements() * kActivationBytes);
+      }
+      return;
+    }
     // Saves queries, keys, values and rates; a chunked kernel recomputes its states.
     const Expr keys = Integer{2} * op.rows * op.heads * op.key_dim;
     const Expr values = op.rows * op.heads * op.value_dim;
@@ -273,6 +281,12 @@ class LedgerWriter : private BlockLedger {
     for (const TensorId input : node_->inputs) {
       keep(input, "unmixed", op.rows * op.width * kActivationBytes);
     }
+  }
+  void operator()(const ValueBonus& op) {
+    for (const TensorId input : std::span(node_->inputs).subspan(1)) {
+      keep(input, "bonus input", graph_.tensors[input].elements() * kActivationBytes);
+    }
+    keep_new("bonus", op.rows * op.heads * kActivationBytes);
   }
   void operator()(const WeightedKeyValue& op) {
     // Saves its operands; the kernel recomputes its states (transformers, models/rwkv).

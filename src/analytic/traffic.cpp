@@ -222,6 +222,7 @@ struct TrafficVisitor {
     return with_state({activation_bytes(), output_bytes()});
   }
   Traffic operator()(const TokenMix&) const { return all_operands(); }
+  Traffic operator()(const ValueBonus&) const { return all_operands(); }
   Traffic operator()(const WeightedKeyValue&) const {
     return with_state({activation_bytes(), output_bytes(), whole_weights()});
   }

@@ -191,6 +191,22 @@ class ProductVisitor {
     const std::string state = named("S", {op.heads, op.key_dim, op.value_dim});
     const std::string values = shape_text({op.rows, op.heads, op.value_dim});
     const std::string key = named("k", {op.rows, op.heads, op.key_dim});
+    const OperatorProduct read{
+        "read at the receptance",
+        gemm_text(named("r", {op.rows, op.heads, op.key_dim}), state, values), elements};
+    const OperatorProduct addition{"addition", gemm_text(key + "ᵀ", "v" + values, state), elements};
+    switch (op.update) {
+      case StateUpdate::addition:
+        return {addition, read};
+      case StateUpdate::two_vectors:
+        return {{"read at the removal",
+                 gemm_text(named("κ", {op.rows, op.heads, op.key_dim}), state, values), elements},
+                {"removal", gemm_text("a⊙κᵀ", "κᵀ·S" + values, state), elements},
+                addition,
+                read};
+      case StateUpdate::delta:
+        break;
+    }
     return {{"read at the key", gemm_text(key, state, values), elements},
             {"correction", gemm_text(key + "ᵀ", "δ" + values, state), elements},
             {"read at the query",
@@ -221,11 +237,12 @@ class ProductVisitor {
       const OneOf<TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
                   PositionTableRows, RelativeSinusoids, Norm, HeadNorm, Rotary, Clamp,
                   TemperatureScale, LatentConcat, KeyCompression, KeySelect, StreamWeights,
-                  KvCacheAppend, GlobalRows, FeatureMap, TokenShift, TokenMix, WeightedKeyValue,
-                  Concatenate, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
-                  RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
-                  Scale, TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
-                  SoftCap, CrossEntropy, Collective> auto&) const {
+                  KvCacheAppend, GlobalRows, FeatureMap, TokenShift, TokenMix, ValueBonus,
+                  WeightedKeyValue, Concatenate, OutputGate, Activation, GatedActivation,
+                  RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
+                  SelectToken, UnitLength, RepeatedRow, Scale, TrainedScale, TimestepFeatures,
+                  TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&)
+      const {
     return {};
   }
 

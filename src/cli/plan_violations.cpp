@@ -66,8 +66,10 @@ Wording wording_of(const PlanViolation& violation) {
                           limits.layers.total()),
               "choose fewer stages"};
     case PlanRule::pipeline_separable_layers:
-      return {"--pp does not divide layers that share weights or a table of per-layer embeddings",
-              "leave out --pp"};
+      return {
+          "--pp does not divide layers that share weights, a table of per-layer embeddings or the "
+          "first layer's values",
+          "leave out --pp"};
     case PlanRule::interleave_needs_pipeline:
       return {"--interleave requires --pp > 1", "add --pp, or leave out --interleave"};
     case PlanRule::interleave_one_stack:

@@ -51,6 +51,7 @@ struct AttentionCoreVisitor {
   bool operator()(const GatedLinearRecurrence&) const { return false; }
   bool operator()(const TokenShift&) const { return false; }
   bool operator()(const TokenMix&) const { return false; }
+  bool operator()(const ValueBonus&) const { return false; }
   bool operator()(const WeightedKeyValue&) const { return false; }
   bool operator()(const Concatenate&) const { return false; }
   bool operator()(const Recurrence&) const { return false; }

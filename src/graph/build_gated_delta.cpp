@@ -71,11 +71,11 @@ TensorId GraphBuilder::gated_delta(const StackContext& stack, TensorId hidden) {
   const std::vector<WeightId> weights{
       weight(Part::attention_core, "delta.dt_bias", {decays}, WeightRole::attention),
       weight(Part::attention_core, "delta.a_log", {heads}, WeightRole::attention)};
-  TensorId context =
-      emit(Part::attention_core, "delta.core",
-           GatedDelta{kBatch, rows, key_heads, heads, Integer{spec.key_head_dim},
-                      Integer{spec.value_head_dim}, stack.keys, spec.decay, spec.strength},
-           std::move(operands), weights, {kBatch, stack.tokens, values});
+  TensorId context = emit(Part::attention_core, "delta.core",
+                          GatedDelta{kBatch, rows, key_heads, heads, Integer{spec.key_head_dim},
+                                     Integer{spec.value_head_dim}, stack.keys, spec.decay,
+                                     spec.strength, StateUpdate::delta, spec.decay_bound},
+                          std::move(operands), weights, {kBatch, stack.tokens, values});
   NormSpec norm_spec = stack.spec->norm;
   norm_spec.weight = NormWeight::plain;
   norm_spec.eps = spec.norm_eps.value_or(norm_spec.eps);

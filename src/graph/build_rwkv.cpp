@@ -53,8 +53,11 @@ TensorId GraphBuilder::channel_mix(const StackContext& stack, TensorId hidden) {
   constexpr auto kRole = WeightRole::mlp;
   const Expr inner = sized(Symbol::intermediate_size, stack.ffn->intermediate_size);
   const TensorId shifted = shift_tokens(stack, Part::mlp_up, "mlp.shift", hidden);
+  // Without receptance (RWKV-7), the weights are those of the position before.
+  const bool of_previous = !stack.ffn->receptance;
   const auto mixed = [&](const std::string& name) {
-    return mix_tokens(stack, Part::mlp_up, "mlp.mix_" + name, hidden, shifted);
+    return mix_tokens(stack, Part::mlp_up, "mlp.mix_" + name, of_previous ? shifted : hidden,
+                      of_previous ? hidden : shifted);
   };
   const auto network = [&] {
     const TensorId inner_states =

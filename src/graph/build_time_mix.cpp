@@ -1,5 +1,7 @@
 // Time mixing of RWKV-5 (arXiv 2404.05892, section 3.1) and RWKV-7 (arXiv 2503.14456, section 4): a
 // state matrix per head, with trained decays or with decays and rates of the input.
+#include <array>
+
 #include "builder.h"
 
 namespace headroom::detail {
@@ -28,6 +30,7 @@ TensorId GraphBuilder::mixed_context(const StackContext& stack, const TimeMixSpe
   const Expr rows = stack.rows();
   const Expr heads = heads_of(spec.num_heads);
   const Expr inner = heads * Integer{spec.value_head_dim};
+  const std::array bonus_operands{operands.front(), operands[1], operands[2], operands.back()};
   if (stack.keys == KeySource::cache) {
     operands.push_back(tensor("mixer.state",
                               {kBatch, heads, Integer{spec.head_dim}, Integer{spec.value_head_dim}},
@@ -43,6 +46,7 @@ TensorId GraphBuilder::mixed_context(const StackContext& stack, const TimeMixSpe
                 stack.keys,
                 DeltaDecay::each_key_dim};
   op.update = eagle ? StateUpdate::addition : StateUpdate::two_vectors;
+  const WeightId replacement = weights.back();
   TensorId out = emit(Part::mixer_scan, "mixer.recurrence", op, std::move(operands),
                       std::move(weights), {kBatch, stack.tokens, inner});
   const NormSpec norm_spec{NormKind::layer_norm, true, spec.norm_eps};
@@ -50,6 +54,15 @@ TensorId GraphBuilder::mixed_context(const StackContext& stack, const TimeMixSpe
   out = emit_in_place(Part::layer_norm, "mixer.norm",
                       HeadNorm{norm_spec, QueryKeyNormScope::each_head_own_weight, parts}, {out},
                       norm_weights(norm_spec, Part::layer_norm, "mixer.norm", {inner}));
+  if (!eagle) {
+    const auto& [receptance, key, value, rate] = bonus_operands;
+    const WeightId bonus =
+        weight(Part::mixer_scan, "mixer.bonus", {heads, Integer{spec.head_dim}}, kMixRole);
+    out =
+        emit_in_place(Part::mixer_scan, "mixer.bonus",
+                      ValueBonus{rows, heads, Integer{spec.head_dim}, Integer{spec.value_head_dim}},
+                      {out, receptance, key, value, rate}, {replacement, bonus});
+  }
   const ActivationKind activation = eagle ? ActivationKind::silu : ActivationKind::identity;
   out = emit_in_place(Part::mixer_gate, "mixer.gate.product", OutputGate{activation, rows * inner},
                       {out, gate});
@@ -76,6 +89,23 @@ TensorId GraphBuilder::eagle_mix(const StackContext& stack, TensorId hidden) {
                        gate);
 }
 
+TensorId GraphBuilder::shared_values(const StackContext& stack, TensorId value,
+                                     TensorId value_input) {
+  const TimeMixSpec& spec = *stack.attention->time_mix;
+  if (spec.value_rank == 0) {
+    first_values_ = value;
+    return value;
+  }
+  const Expr width = heads_of(spec.num_heads) * Integer{spec.value_head_dim};
+  const TensorId share = low_rank(
+      stack,
+      {"mixer.value_share", spec.value_rank, width, ActivationKind::identity, LinearBias::present},
+      value_input);
+  return emit(Part::mixer_gate, "mixer.value_share.mix",
+              TokenMix{stack.rows(), width, MixWeight::gate}, {*first_values_, value, share}, {},
+              {kBatch, stack.tokens, width});
+}
+
 TensorId GraphBuilder::goose_mix(const StackContext& stack, TensorId hidden) {
   const TimeMixSpec& spec = *stack.attention->time_mix;
   const Expr heads = heads_of(spec.num_heads);
@@ -83,7 +113,8 @@ TensorId GraphBuilder::goose_mix(const StackContext& stack, TensorId hidden) {
   const Expr values = heads * Integer{spec.value_head_dim};
   const TensorId shifted = shift_tokens(stack, Part::mixer_in, "mixer.shift", hidden);
   const auto mixed = [&](const std::string& name) {
-    return mix_tokens(stack, Part::mixer_in, "mixer.mix_" + name, hidden, shifted);
+    // The weights are those of the position before.
+    return mix_tokens(stack, Part::mixer_in, "mixer.mix_" + name, shifted, hidden);
   };
   const auto full = [&](const std::string& name, const Expr& width, TensorId input) {
     return project(stack, Part::mixer_in, {"mixer." + name, width}, kMixRole, LinearBias::absent,
@@ -95,17 +126,7 @@ TensorId GraphBuilder::goose_mix(const StackContext& stack, TensorId hidden) {
       mixed("decay"));
   const TensorId key = full("key", keys, mixed("key"));
   const TensorId value_input = mixed("value");
-  TensorId value = full("value", values, value_input);
-  if (spec.value_rank > 0) {
-    // A share of the first layer's values takes the place of as much of these.
-    const TensorId share = low_rank(stack,
-                                    {"mixer.value_share", spec.value_rank, values,
-                                     ActivationKind::identity, LinearBias::present},
-                                    value_input);
-    value =
-        emit_in_place(Part::mixer_gate, "mixer.value_share.product",
-                      OutputGate{ActivationKind::sigmoid, stack.rows() * values}, {value, share});
-  }
+  const TensorId value = shared_values(stack, full("value", values, value_input), value_input);
   const TensorId rate = low_rank(
       stack, {"mixer.rate", spec.rate_rank, keys, ActivationKind::identity, LinearBias::present},
       mixed("rate"));
@@ -116,9 +137,7 @@ TensorId GraphBuilder::goose_mix(const StackContext& stack, TensorId hidden) {
     return weight(Part::mixer_scan, "mixer." + name, shape, kMixRole);
   };
   return mixed_context(stack, spec, {receptance, key, value, decay, rate},
-                       {vector("removal", {keys}), vector("replacement", {keys}),
-                        vector("bonus", {heads, Integer{spec.head_dim}})},
-                       gate);
+                       {vector("removal", {keys}), vector("replacement", {keys})}, gate);
 }
 
 TensorId GraphBuilder::time_mix(const StackContext& stack, TensorId hidden) {

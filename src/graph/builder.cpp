@@ -36,7 +36,7 @@ StackContext encoder_stack(const ModelSpec& spec) {
 
 Part part_of(const CountedWeight& weight, bool of_tower) {
   if (weight.use == CountedUse::unused_cross_attention) return Part::cross_attention_out;
-  if (weight.use == CountedUse::loaded && !of_tower) {
+  if (is_loaded(weight.use) && !of_tower) {
     return weight.role == WeightRole::head ? Part::head : Part::embeddings;
   }
   switch (weight.part) {
@@ -133,6 +133,9 @@ void GraphBuilder::add_counted_weights() {
     graph_.weights.push_back({counted.path, std::move(shape), counted.role, Integer{counted.repeat},
                               row_of(counted, spec_)});
     graph_.weights.back().model_part = counted.part;
+    if (counted.use == CountedUse::image_tokens) {
+      graph_.weights.back().readers = Readers::image_tokens;
+    }
   }
 }
 

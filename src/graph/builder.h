@@ -283,6 +283,8 @@ class GraphBuilder {
   TensorId mixed_context(const StackContext& stack, const TimeMixSpec& spec,
                          std::vector<TensorId> operands, std::vector<WeightId> weights,
                          TensorId gate);
+  /// The layer's values, of which a share is the first layer's.
+  TensorId shared_values(const StackContext& stack, TensorId value, TensorId value_input);
   TensorId low_rank(const StackContext& stack, const LowRankProjection& projection, TensorId input);
   TensorId shift_tokens(const StackContext& stack, Part part, const std::string& path,
                         TensorId hidden);
@@ -474,6 +476,7 @@ class GraphBuilder {
   std::optional<TensorId> shared_output_;  ///< of a shared block, until the next layer reads it
   std::size_t shared_use_ = 0;
   bool reuses_weights_ = false;  ///< true in a shared block, whose weights may exist already
+  std::optional<TensorId> first_values_;  ///< of the first layer's time mixing (RWKV-7)
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
 };

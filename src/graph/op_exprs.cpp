@@ -93,6 +93,7 @@ class ExprMapper {
   }
   void operator()(TokenShift& op) const { each(op.batch, op.rows, op.width); }
   void operator()(TokenMix& op) const { each(op.rows, op.width); }
+  void operator()(ValueBonus& op) const { each(op.rows, op.heads, op.key_dim, op.value_dim); }
   void operator()(WeightedKeyValue& op) const { each(op.batch, op.rows, op.width); }
   void operator()(Concatenate& op) const { each(op.rows, op.first, op.second); }
   void operator()(Recurrence& op) const { each(op.batch, op.seq_len, op.width); }

@@ -52,6 +52,13 @@ StepBuilder::Run StepBuilder::operator()(const TokenShift& op) {
 StepBuilder::Run StepBuilder::operator()(const TokenMix& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
+  if (op.weight == MixWeight::gate) {
+    return
+        [=, x = input(0), y = input(1), share = input(2), out = output()](std::int64_t /*layer*/) {
+          gate_mix(x, y, share, out, rows * width);
+          return StepCount{0, 4 * rows * width * kFloatBytes};
+        };
+  }
   return
       [=, path = weight_path(0), weights = &program_.weights_, layers = block_.layers_per_weights,
        x = input(0), shifted = input(1), out = output()](std::int64_t layer) {

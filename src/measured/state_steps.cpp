@@ -5,6 +5,7 @@
 #include "evaluate.h"
 #include "kernels/elementwise.h"
 #include "kernels/state_kernels.h"
+#include "kernels/time_mix.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -113,7 +114,60 @@ StepBuilder::ScanWeights StepBuilder::scan_weights(const StateSpaceScan& op) con
       };
 }
 
+StepBuilder::Run StepBuilder::time_mix_step(const GatedDelta& op) {
+  TimeMixArguments args;
+  args.update = op.update;
+  args.batch = integer(op.batch);
+  const std::int64_t rows = integer(op.rows);
+  args.seq_len = rows / args.batch;
+  args.heads = integer(op.heads);
+  args.key_dim = integer(op.key_dim);
+  args.value_dim = integer(op.value_dim);
+  const bool removes = op.update == StateUpdate::two_vectors;
+  args.receptance = input(0);
+  args.key = input(1);
+  args.value = input(2);
+  args.decay = removes ? input(3) : nullptr;
+  args.rate = removes ? input(4) : nullptr;
+  args.out = output();
+  const Expr elements = op.batch * op.heads * op.key_dim * op.value_dim;
+  const std::int64_t row = (removes ? 4 : 2) * args.key_dim + 2 * args.value_dim;
+  const std::int64_t moved = rows * args.heads * row + 2 * integer(elements);
+  return [=, first = weight_path(0), second = weight_path(1), state = state_of(op.state, elements),
+          memory = scratch(args.scratch_floats()), weights = &program_.weights_,
+          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
+    args.first = weights->values(first, layer / shared_layers);
+    args.second = weights->values(second, layer / shared_layers);
+    args.state = state(layer);
+    return StepCount{time_mix(args, memory->data()), moved * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const ValueBonus& op) {
+  ValueBonusArguments args;
+  args.rows = integer(op.rows);
+  args.heads = integer(op.heads);
+  args.key_dim = integer(op.key_dim);
+  args.value_dim = integer(op.value_dim);
+  args.receptance = input(1);
+  args.key = input(2);
+  args.value = input(3);
+  args.rate = input(4);
+  args.out = output();
+  const std::int64_t moved = 3 * integer(op.key_elements() + op.value_elements());
+  return [=, copy_input = input_copy(), replacement = weight_path(0), bonus = weight_path(1),
+          weights = &program_.weights_,
+          shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
+    copy_input();
+    args.replacement = weights->values(replacement, layer / shared_layers);
+    args.bonus = weights->values(bonus, layer / shared_layers);
+    add_value_bonus(args);
+    return StepCount{0, moved * kFloatBytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const GatedDelta& op) {
+  if (op.update != StateUpdate::delta) return time_mix_step(op);
   GatedDeltaArguments args;
   args.batch = integer(op.batch);
   const std::int64_t rows = integer(op.rows);
@@ -129,6 +183,7 @@ StepBuilder::Run StepBuilder::operator()(const GatedDelta& op) {
   args.value = {input(0) + 2 * keys, row};
   args.decay = op.decay;
   args.strength = static_cast<float>(op.strength);
+  args.decay_bound = static_cast<float>(op.decay_bound);
   switch (op.decay) {
     case DeltaDecay::each_head:
       args.beta = {input(1), 2 * args.heads};

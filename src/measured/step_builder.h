@@ -87,6 +87,7 @@ class StepBuilder {
   Run operator()(const GatedLinearRecurrence& op);
   Run operator()(const TokenShift& op);
   Run operator()(const TokenMix& op);
+  Run operator()(const ValueBonus& op);
   Run operator()(const WeightedKeyValue& op);
   Run operator()(const Concatenate& op);
   Run operator()(const Recurrence& op);
@@ -251,6 +252,8 @@ class StepBuilder {
   [[nodiscard]] std::int64_t first_token_of_shard(const Expr& length) const;
   /// Of `all` heads, those of a rank are consecutive.
   [[nodiscard]] std::int64_t first_head_of_rank(std::int64_t heads, std::int64_t all) const;
+  /// A delta operator of another update than the delta rule.
+  Run time_mix_step(const GatedDelta& op);
   using ScanWeights = std::function<void(StateSpaceArguments& args, std::int64_t layer)>;
   [[nodiscard]] ScanWeights scan_weights(const StateSpaceScan& op) const;
   /// Position table of the node, from the row of the first position.

@@ -70,11 +70,11 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
               KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
               AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
               LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
-              TokenShift, TokenMix, WeightedKeyValue, Concatenate, OutputGate, Activation,
-              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
-              Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
-              TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap,
-              CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
+              TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Concatenate, OutputGate,
+              Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
+              ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale,
+              AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
+              SoftCap, CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 

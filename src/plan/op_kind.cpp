@@ -29,9 +29,9 @@ OpKind kind_of(const Op& op) {
                          GridConvolution, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
                          LatentConcat, HeadLinear, GroupedLinear, KeyCompression, StreamWeights,
                          StreamStep, KvCacheAppend, GlobalRows, FeatureMap, ShortConvolution,
-                         TokenShift, TokenMix, Concatenate, Recurrence, OutputGate, RouterSelect,
-                         RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
-                         RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
+                         TokenShift, TokenMix, ValueBonus, Concatenate, Recurrence, OutputGate,
+                         RouterSelect, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken,
+                         UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
                          TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap> auto&) {
             return OpKind::other;
           }},

@@ -77,18 +77,30 @@ bool ends_whole(const Graph& graph) {
          has_part(graph, Part::cross_attention_out);
 }
 
+/// RWKV's layers shift whole rows, and have no attention heads to divide.
 bool has_recurrence_or_convolution(const Graph& graph) {
-  return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution);
+  return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution) ||
+         any_node(graph,
+                  [](const Node& node) { return std::holds_alternative<TokenShift>(node.op); });
+}
+
+/// True if layers read values that the first one computed.
+bool reads_first_layer(const Graph& graph) {
+  return any_node(graph, [](const Node& node) {
+    const auto* const mix = std::get_if<TokenMix>(&node.op);
+    return mix != nullptr && mix->weight == MixWeight::gate;
+  });
 }
 
 /// Layers with the same weights stay on one rank, and so do those that read one table with values
-/// for each of them.
+/// for each of them, or the first layer's values.
 bool has_separable_layers(const Graph& graph) {
   const bool share = std::ranges::any_of(
       graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
-  return !share && std::ranges::none_of(graph.weights, [](const Weight& weight) {
-    return weight.elements().degree(Symbol::num_hidden_layers) > 0;
-  });
+  return !share && !reads_first_layer(graph) &&
+         std::ranges::none_of(graph.weights, [](const Weight& weight) {
+           return weight.elements().degree(Symbol::num_hidden_layers) > 0;
+         });
 }
 
 }  // namespace

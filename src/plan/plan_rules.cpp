@@ -31,7 +31,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::pipeline_trains, "pipeline of an encoder-decoder applies only to training"},
     {PlanRule::pipeline_layers, "pipeline must not exceed the number of layers"},
     {PlanRule::pipeline_separable_layers,
-     "pipeline does not divide layers that share weights or a table of per-layer embeddings"},
+     "pipeline does not divide layers that share weights, a table of per-layer embeddings or the "
+     "first layer's values"},
     {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
     {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
     {PlanRule::interleave_layers,

@@ -296,6 +296,10 @@ class CallVisitor {
   Calls operator()(const TokenMix& op) const {
     return {elements(KernelKind::residual_add, number(op.rows * op.width))};
   }
+  Calls operator()(const ValueBonus& op) const {
+    return {elements(KernelKind::silu, number(op.key_elements())),
+            elements(KernelKind::residual_add, number(op.value_elements()))};
+  }
   Calls operator()(const WeightedKeyValue& op) const {
     KernelCall call = elements(KernelKind::silu, number(op.elements()));
     call.times = 4;  // exponentials

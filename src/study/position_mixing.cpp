@@ -84,6 +84,7 @@ class MixingVisitor {
   PositionMixing operator()(const StreamStep&) const { return {}; }
   PositionMixing operator()(const KvCacheAppend&) const { return {}; }
   PositionMixing operator()(const TokenMix&) const { return {}; }
+  PositionMixing operator()(const ValueBonus&) const { return {}; }
   PositionMixing operator()(const Concatenate&) const { return {}; }
   PositionMixing operator()(const OutputGate&) const { return {}; }
   PositionMixing operator()(const Activation&) const { return {}; }

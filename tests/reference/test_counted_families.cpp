@@ -5,7 +5,9 @@
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
+#include "headroom/parallel_plan.h"
 #include "headroom/report.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -96,6 +98,56 @@ TEST_CASE("RWKV-7 keeps a state of constant size") {
   const auto use = kv_cache_use(spec, graph, workload, {}).value();
   // States of 12 heads of 64 × 64, and the last row of both mixings of each layer, in float32.
   CHECK(use.reserved_bytes == 4 * 12 * (12 * 64 * 64 + 2 * 768));
+}
+
+TEST_CASE("RWKV's layers have no heads that ranks could divide") {
+  Workload workload;
+  ParallelPlan plan;
+  plan.tensor = 2;
+  for (const char* const type : {"rwkv7", "rwkv"}) {
+    CAPTURE(type);
+    const ModelSpec spec = type == std::string("rwkv7") ? spec_of(goose_world())
+                                                        : spec_of({{"model_type", "rwkv"},
+                                                                   {"hidden_size", 64},
+                                                                   {"num_hidden_layers", 2},
+                                                                   {"vocab_size", 100}});
+    const Graph graph = build_graph(spec, graph_options(workload));
+    const ShardingLimits limits = limits_of(graph, workload.seq_len);
+    CHECK(broken_rule(plan, limits) == PlanRule::layers_with_attention);
+  }
+  ParallelPlan stages;
+  stages.pipeline = 2;
+  const Graph graph = build_graph(spec_of(goose_world()), graph_options(workload));
+  // Every layer reads the first one's values.
+  CHECK(broken_rule(stages, limits_of(graph, workload.seq_len)) ==
+        PlanRule::pipeline_separable_layers);
+}
+
+TEST_CASE("experts that only images use are no active parameters of ERNIE 4.5 VL") {
+  const nlohmann::json config =
+      read_json(data_folder() / "towers/tiny/ernie4_5_vl_moe.config.json");
+  const Graph graph = build_graph(spec_of(config), {});
+  const ParameterCount count = count_parameters(graph);
+  const nlohmann::json& text = config.at("text_config");
+  const auto width = text.at("hidden_size").get<std::int64_t>();
+  const auto experts = text.at("moe_num_experts").get<std::int64_t>();
+  const auto chosen = text.at("moe_k").get<std::int64_t>();
+  const auto inner = text.at("moe_intermediate_size").get<std::vector<std::int64_t>>();
+  // Of two layers with experts: the text's that a token does not choose, and the images' experts
+  // with their router and its bias.
+  const std::int64_t unchosen = (experts - chosen) * 3 * width * inner[0];
+  const std::int64_t of_images = experts * (3 * width * inner[1] + width + 1);
+  CHECK(count.total.evaluate(graph.sizes) - count.active.evaluate(graph.sizes) ==
+        2 * (unchosen + of_images));
+}
+
+TEST_CASE("the weights of Kimi K3 take the bytes of its files within 0.05 %") {
+  const nlohmann::json config = read_json(data_folder() / "wild/kimi-k3.config.json");
+  const ModelSpec spec = spec_of(config);
+  const StoredWeights stored = stored_weights(spec, build_graph(spec, {}));
+  // Its index. With the projections around the experts in four bits, it would be 0.5 % less.
+  constexpr double kFiles = 1560860324864.0;
+  CHECK(static_cast<double>(stored.bytes) == doctest::Approx(kFiles).epsilon(0.0005));
 }
 
 TEST_CASE("RWKV-7 is refused where its code would differ") {

@@ -124,6 +124,11 @@ void token_mix(const float* x, const float* y, const float* mu, float* out, std:
   }
 }
 
+void gate_mix(const float* x, const float* y, const float* share, float* out, std::int64_t count) {
+#pragma omp parallel for schedule(static) if (count >= kSerialElements)
+  for (std::int64_t i = 0; i < count; ++i) out[i] = y[i] + sigmoid(share[i]) * (x[i] - y[i]);
+}
+
 void weighted_key_value(const WeightedKeyValueArguments& args) {
   const std::int64_t places = args.batch * args.width;
 #pragma omp parallel for schedule(static) if (places * args.seq_len >= kSerialElements)

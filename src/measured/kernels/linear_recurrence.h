@@ -47,6 +47,9 @@ void token_shift(const TokenShiftArguments& args);
 void token_mix(const float* x, const float* y, const float* mu, float* out, std::int64_t rows,
                std::int64_t width);
 
+/// out = σ(share)·x + (1 - σ(share))·y, element by element. `out` may be x or y.
+void gate_mix(const float* x, const float* y, const float* share, float* out, std::int64_t count);
+
 struct WeightedKeyValueArguments {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;

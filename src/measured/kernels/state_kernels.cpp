@@ -172,7 +172,9 @@ void set_decays(const DeltaHead& at, std::int64_t token) {
   const float rate = -std::exp(args.a_log[at.head]);
   const float* const alpha = args.alpha.row(token);
   const auto decay = [&](std::int64_t index) {
-    return std::exp(rate * softplus(alpha[index] + args.dt_bias[index]));
+    const float step = alpha[index] + args.dt_bias[index];
+    if (args.decay_bound != 0) return std::exp(args.decay_bound * sigmoid(-rate * step));
+    return std::exp(rate * softplus(step));
   };
   switch (args.decay) {
     case DeltaDecay::each_head:

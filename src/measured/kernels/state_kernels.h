@@ -75,6 +75,7 @@ struct GatedDeltaArguments {
   std::int64_t value_dim = 0;
   DeltaDecay decay = DeltaDecay::each_head;
   float strength = 1;              ///< multiplies β after its sigmoid
+  float decay_bound = 0;           ///< least g; 0: none
   TokenRows query;                 ///< [key_heads·key_dim]
   TokenRows key;                   ///< [key_heads·key_dim]
   TokenRows value;                 ///< [heads·value_dim]
@@ -92,9 +93,9 @@ struct GatedDeltaArguments {
 
 /// o_t = S_tᵀ·q_t with S = exp(g_t)·S_{t-1} and S_t = S + k_t·(β_t·(v_t - Sᵀ·k_t))ᵀ, where
 /// g = -exp(a_log)·softplus(α + dt_bias), of a head or of each key dimension (arXiv 2412.06464, eq.
-/// 10; arXiv 2510.26692, eq. 1). Queries and keys are
-/// normalised to length 1, queries then divided by √key_dim. `scratch` has scratch_floats().
-/// Returns the FLOPs of the multiply-adds.
+/// 10; arXiv 2510.26692, eq. 1), or with a bound g = bound·sigmoid(exp(a_log)·(α + dt_bias)).
+/// Queries and keys are normalised to length 1, queries then divided by √key_dim. `scratch` has
+/// scratch_floats(). Returns the FLOPs of the multiply-adds.
 std::int64_t gated_delta(const GatedDeltaArguments& args, float* scratch);
 
 }  // namespace headroom::measured

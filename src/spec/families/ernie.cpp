@@ -66,7 +66,8 @@ void count_image_experts(ModelSpec& spec, std::int64_t layers, std::int64_t expe
                          std::int64_t width) {
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
     spec.counted_only.push_back({"decoder.layers.mlp.image_experts." + name, std::move(shape),
-                                 WeightRole::mlp, layers, ModelPart::text, CountedUse::loaded});
+                                 WeightRole::mlp, layers, ModelPart::text,
+                                 CountedUse::image_tokens});
   };
   add("router.weight", {experts, spec.hidden_size});
   add("router.correction_bias", {experts});

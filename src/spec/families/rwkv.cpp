@@ -62,7 +62,6 @@ void read_rwkv5(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.intermediate_size =
       config.size_or({"intermediate_size"}, wide / kWidthMultiple * kWidthMultiple);
   config.expect_text("model_version", "5_2");
-  spec.not_run = "time mixing with a state matrix has no kernel yet";
 }
 
 /// Sizes of RWKV-7 that fla's class computes where a config has null.
@@ -148,7 +147,6 @@ void read_rwkv7(ConfigReader& config, ModelSpec& spec) {
   config.expect_empty("attn");  // layers of attention between the others
   config.ignore({"attn_mode", "fuse_norm", "fuse_cross_entropy", "fuse_linear_cross_entropy",
                  "use_l2warp", "rescale_every"});
-  spec.not_run = "time mixing with a state matrix has no kernel yet";
 }
 
 constexpr NameRule kRwkv[] = {
@@ -174,6 +172,48 @@ constexpr NameRule kRwkv[] = {
     {"head.language_model.%", "head.%"},
 };
 
+constexpr NameRule kEagle[] = {
+    {"decoder.layers.mixer.mix_gate", "blocks.{}.attention.time_mix_gate"},
+    {"decoder.layers.mixer.first", "blocks.{}.attention.time_faaaa"},
+    {"decoder.layers.mixer.gate.%", "blocks.{}.attention.gate.%"},
+    {"decoder.layers.mixer.norm.%", "blocks.{}.attention.ln_x.%"},
+};
+
+/// Names of fla's class; its first version stores the six mixes of a layer as one tensor.
+constexpr NameRule kGoose[] = {
+    {"embeddings.word_embeddings.%", "embeddings.%"},
+    {"embeddings.norm.%", "layers.0.pre_norm.%"},
+    {"decoder.layers.attention_norm.%", "layers.{}.attn_norm.%"},
+    {"decoder.layers.mixer.mix_receptance", "layers.{}.attn.x_r"},
+    {"decoder.layers.mixer.mix_decay", "layers.{}.attn.x_w"},
+    {"decoder.layers.mixer.mix_key", "layers.{}.attn.x_k"},
+    {"decoder.layers.mixer.mix_value", "layers.{}.attn.x_v"},
+    {"decoder.layers.mixer.mix_rate", "layers.{}.attn.x_a"},
+    {"decoder.layers.mixer.mix_gate", "layers.{}.attn.x_g"},
+    {"decoder.layers.mixer.removal", "layers.{}.attn.k_k"},
+    {"decoder.layers.mixer.replacement", "layers.{}.attn.k_a"},
+    {"decoder.layers.mixer.bonus", "layers.{}.attn.r_k"},
+    {"decoder.layers.mixer.receptance.%", "layers.{}.attn.r_proj.%"},
+    {"decoder.layers.mixer.key.%", "layers.{}.attn.k_proj.%"},
+    {"decoder.layers.mixer.value.%", "layers.{}.attn.v_proj.%"},
+    {"decoder.layers.mixer.out.%", "layers.{}.attn.o_proj.%"},
+    {"decoder.layers.mixer.decay_a.%", "layers.{}.attn.w_lora.lora.0.%"},
+    {"decoder.layers.mixer.decay.%", "layers.{}.attn.w_lora.lora.2.%"},
+    {"decoder.layers.mixer.value_share_a.%", "layers.{}.attn.v_lora.lora.0.%"},
+    {"decoder.layers.mixer.value_share.%", "layers.{}.attn.v_lora.lora.2.%"},
+    {"decoder.layers.mixer.rate_a.%", "layers.{}.attn.a_lora.lora.0.%"},
+    {"decoder.layers.mixer.rate.%", "layers.{}.attn.a_lora.lora.2.%"},
+    {"decoder.layers.mixer.gate_a.%", "layers.{}.attn.g_lora.lora.0.%"},
+    {"decoder.layers.mixer.gate.%", "layers.{}.attn.g_lora.lora.2.%"},
+    {"decoder.layers.mixer.norm.%", "layers.{}.attn.g_norm.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.ffn_norm.%"},
+    {"decoder.layers.mlp.mix_key", "layers.{}.ffn.x_k"},
+    {"decoder.layers.mlp.up.%", "layers.{}.ffn.key.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.ffn.value.%"},
+    {"decoder.final_norm.%", "norm.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
+
 }  // namespace
 
 std::vector<Family> rwkv_families() {
@@ -186,12 +226,12 @@ std::vector<Family> rwkv_families() {
            .classes = either_of(decoder_classes("Rwkv", {.float32_logits = true}),
                                 decoder_classes("Rwkv5", {.float32_logits = true})),
            .reader = read_rwkv5,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = NameTable{{kEagle, kRwkv}, {"rwkv."}, {{"head.weight", ExtraKind::tied_copy}}},
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"rwkv7"},
            .classes = decoder_classes("RWKV7", {.float32_logits = true}),
            .reader = read_rwkv7,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = NameTable{{kGoose}, {"model."}, {}},
            .gguf = None("not supported yet")}};
 }
 

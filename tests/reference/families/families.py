@@ -4,6 +4,7 @@ import encoders
 import experts
 import gemmas
 import gpts
+import recurrent
 
 FAMILIES = {
     "albert": encoders.albert,
@@ -49,6 +50,7 @@ FAMILIES = {
     "qwen3": decoders.qwen3,
     "qwen3_moe": experts.qwen3_moe,
     "roberta": encoders.roberta,
+    "rwkv5": recurrent.rwkv5,
     "smollm3": decoders.smollm3,
     "stablelm": decoders.stablelm,
     "starcoder2": decoders.starcoder2,
