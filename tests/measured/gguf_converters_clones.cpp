@@ -112,6 +112,19 @@ void laguna_metadata(const json& config, json& keys) {
   keys["rope.scaling.yarn_beta_slow"] = full.at("beta_slow");
 }
 
+void mellum_metadata(const json& config, json& keys) {
+  const json& full = config.at("rope_parameters").at("full_attention");
+  keys["attention.sliding_window"] = config.at("sliding_window");
+  keys["attention.sliding_window_pattern"] = typed_layers(config, "sliding_attention");
+  keys["expert_feed_forward_length"] = config.at("moe_intermediate_size");
+  keys["rope.freq_base"] = full.at("rope_theta");
+  keys["rope.freq_base_swa"] =
+      config.at("rope_parameters").at("sliding_attention").at("rope_theta");
+  keys["rope.scaling.type"] = "yarn";
+  keys["rope.scaling.factor"] = full.at("factor");
+  keys["rope.scaling.original_context_length"] = full.at("original_max_position_embeddings");
+}
+
 // ---- MiMo
 
 void mimo2_metadata(const json& config, json& keys) {
@@ -440,6 +453,7 @@ std::vector<GgufConverter> clone_converters() {
        {{"self_attn.g_proj", "attn_gate"}, {"mlp.experts.e_score_correction_bias", "exp_probs_b"}},
        laguna_metadata,
        router_bias_modify},
+      {"mellum_experts", "mellum", {}, mellum_metadata, nullptr},
       {"mimo_v2_flash",
        "mimo2",
        {{"self_attn.attention_sink_bias", "attn_sinks"},

@@ -32,6 +32,9 @@ LATENT = {"q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope
 WHISPER = {"hidden_size": 40, "d_model": 40, "intermediate_size": 56, "encoder_ffn_dim": 56,
            "num_attention_heads": 5, "encoder_attention_heads": 5, "num_hidden_layers": 2,
            "encoder_layers": 2, "num_mel_bins": 16, "max_source_positions": 20}
+QUERY_FORMER = {"model_type": "blip_2_qformer", "hidden_size": 36, "intermediate_size": 52,
+                "num_attention_heads": 6, "num_hidden_layers": 3, "encoder_hidden_size": 40,
+                "cross_attention_frequency": 2}
 QWEN_TOWER = {"hidden_size": 48, "intermediate_size": 64, "num_heads": 4, "depth": 3,
               "patch_size": 4, "out_hidden_size": 48, "fullatt_block_indexes": [1]}
 BART = {"d_model": 48, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
@@ -41,6 +44,10 @@ BART = {"d_model": 48, "encoder_layers": 2, "decoder_layers": 3, "encoder_attent
 
 MODELS = {
     "axk1": ("AXK1ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4}),
+    "aria": ("AriaForConditionalGeneration", {
+        "text_config": {**TEXT, "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1},
+        "vision_config": {**SIGLIP, "model_type": "idefics3_vision"},
+        "projector_patch_to_query_dict": {16: 5, 64: 7}}),
     "audioflamingo3": ("AudioFlamingo3ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "qwen2"}, "audio_token_id": 100,
         "audio_config": {key: value for key, value in WHISPER.items()
@@ -48,6 +55,12 @@ MODELS = {
     "big_bird": ("BigBirdForSequenceClassification", {
         **ENCODER, "max_position_embeddings": 64, "type_vocab_size": 3, "use_bias": False,
         "attention_type": "original_full"}),
+    "blip_2": ("Blip2ForConditionalGeneration", {
+        "text_config": {"model_type": "opt", "hidden_size": 48, "word_embed_proj_dim": 48,
+                        "ffn_dim": 72, "num_attention_heads": 4, "num_hidden_layers": 3,
+                        "vocab_size": 101, "max_position_embeddings": 64, "pad_token_id": 1},
+        "vision_config": {**SIGLIP, "qkv_bias": False}, "qformer_config": QUERY_FORMER,
+        "num_query_tokens": 6}),
     "blenderbot_small": ("BlenderbotSmallForConditionalGeneration", BART),
     "ernie4_5_vl_moe": ("Ernie4_5_VLMoeForConditionalGeneration", {
         "text_config": {**TEXT, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [20, 12],
@@ -74,6 +87,13 @@ MODELS = {
         "vision_config": {"hidden_size": 40, "mlp_dim": 56, "num_attention_heads": 5,
                           "num_hidden_layers": 3, "image_size": 32, "patch_size": 4,
                           "output_channels": 24, "window_size": 3, "global_attn_indexes": [1]}}),
+    "granite_speech": ("GraniteSpeechForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "granite"}, "projector_config": QUERY_FORMER,
+        "encoder_config": {"input_dim": 12, "num_layers": 3, "hidden_dim": 40, "num_heads": 4,
+                           "dim_head": 8, "feedforward_mult": 3, "conv_kernel_size": 5,
+                           "conv_expansion_factor": 2, "max_pos_emb": 16, "context_size": 10,
+                           "output_dim": 14},
+        "window_size": 9, "downsample_rate": 3, "tie_word_embeddings": False}),
     "granite_swa": ("GraniteSWAForCausalLM", {**TEXT, "sliding_window": 16}),
     "granitemoe_swa": ("GraniteMoeSWAForCausalLM", {
         **TEXT, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24}),
@@ -93,13 +113,30 @@ MODELS = {
         "text_config": LLAMA, "vision_config": CLIP, "image_grid_pinpoints": [[24, 12], [12, 24]]}),
     "modernbert_decoder": ("ModernBertDecoderForCausalLM", {
         **ENCODER, "local_attention": 8, "norm_bias": True, "attention_bias": True}),
+    "molmo2": ("Molmo2ForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 16, "additional_vocab_size": 7},
+        "vision_config": {**SIGLIP, "head_dim": 6, "image_size": [16, 16], "num_key_value_heads": 5},
+        "adapter_config": {"vision_feature_layer": [-1, -2], "hidden_size": 40,
+                           "num_attention_heads": 5, "num_key_value_heads": 5, "head_dim": 6,
+                           "intermediate_size": 44, "text_hidden_size": 48}}),
     "nanochat": ("NanoChatForCausalLM", {**TEXT, "attention_bias": True}),
+    "ovis2": ("Ovis2ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"}, "hidden_size": 48,
+        "vision_config": {**SIGLIP, "vocab_size": 50, "hidden_stride": 2,
+                          "num_visual_indicator_tokens": 3, "qkv_bias": True}}),
     "paddleocr_vl": ("PaddleOCRVLForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 16, "use_bias": True},
         "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
                           "num_hidden_layers": 2, "image_size": 16, "patch_size": 4}}),
     "persimmon": ("PersimmonForCausalLM", {key: value for key, value in TEXT.items()
                                            if key != "num_key_value_heads"}),
+    "phi4_multimodal": ("Phi4MultimodalForCausalLM", {
+        **TEXT, "vision_config": {**SIGLIP, "crop_size": 16},
+        "audio_config": {"hidden_size": 40, "intermediate_size": 28, "num_attention_heads": 5,
+                         "num_blocks": 3, "ext_pw_out_channel": 40, "input_size": 13,
+                         "depthwise_separable_out_channel": 40, "kernel_size": 3,
+                         "time_reduction": 4, "bias_max_distance": 20, "bias_symmetric": True,
+                         "nemo_conv_channels": 12}}),
     "qwen3_asr": ("Qwen3ASRForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "qwen3", "head_dim": 16}, "audio_token_id": 100,
         "audio_config": {key: value for key, value in WHISPER.items()

@@ -1,6 +1,7 @@
 // Command R and its successors: LayerNorm without bias, attention and FFN in parallel, scaled
 // logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -48,6 +49,78 @@ void read_cohere2(ConfigReader& config, ModelSpec& spec) {
                  "use_parallel_embedding"});
 }
 
+/// Experts of the layers after the first dense ones; the shared ones' output is averaged with
+/// theirs, or added.
+void read_cohere2_experts(ConfigReader& config, StackSpec& stack, std::int64_t dense_layers) {
+  constexpr double kAverage = 0.5;
+  ExpertsSpec experts = read_experts(config, {{"num_experts", "num_local_experts"}, 8, 2});
+  experts.intermediate_size = config.size_or_of_class({"intermediate_size"}, 22528);
+  experts.shared_intermediate_size =
+      product(config, "num_shared_experts", config.count_or({"num_shared_experts"}, 0),
+              experts.intermediate_size);
+  const bool normalise = config.flag_or({"norm_topk_prob"}, true);
+  experts.scoring = config.choice_or<RouterScoring>(
+      {"expert_selection_fn"},
+      {{"softmax", RouterScoring::softmax_of_chosen}, {"sigmoid", RouterScoring::sigmoid}},
+      RouterScoring::softmax_of_chosen);
+  experts.normalise = normalise && experts.scoring == RouterScoring::sigmoid;
+  const bool averages = config.text_or({"shared_expert_combination_strategy"}, "average") != "sum";
+  const bool halves = averages && experts.shared_intermediate_size > 0;
+  if (halves) experts.scaling_factor = kAverage;
+  spread_experts(config, stack, experts, dense_layers);
+  for (LayerVariant& variant : stack.variants) {
+    if (variant.ffn.experts && halves) variant.ffn.output_multiplier = kAverage;
+  }
+  if (stack.variants.empty() && halves) stack.ffn.output_multiplier = kAverage;
+}
+
+/// The first dense layers, or those that mlp_layer_types lists.
+std::vector<bool> read_dense_layers(ConfigReader& config, std::int64_t num_layers,
+                                    std::int64_t first) {
+  const std::vector<std::string> types = config.texts("mlp_layer_types");
+  std::vector<bool> dense;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const auto index = static_cast<std::size_t>(layer);
+    dense.push_back(index < types.size() ? types[index] == "dense" : layer < first);
+  }
+  return dense;
+}
+
+/// Windows and RoPE of Command A+: dense layers have a pattern of windows of their own, and where
+/// that has no windows, RoPE without one.
+void read_cohere2_moe_windows(ConfigReader& config, StackSpec& stack, std::int64_t first_dense) {
+  const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 4);
+  const std::int64_t dense_pattern = config.size_or({"prefix_dense_sliding_window_pattern"}, 1);
+  const auto rule = [=](std::int64_t layer) {
+    const bool dense = layer < first_dense;
+    return (dense ? layer + 1 : layer - first_dense + 1) % (dense ? dense_pattern : pattern) != 0;
+  };
+  const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  const std::vector<bool> dense = read_dense_layers(config, stack.num_layers, first_dense);
+  std::vector<bool> rotary;
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer) {
+    rotary.push_back(windowed[layer] || (dense[layer] && dense_pattern == 1));
+  }
+  stack.self_attention.window = read_window(config, 4096);
+  vary_layers(stack, windowed, [](LayerVariant& variant) { variant.self_attention.window = {}; });
+  vary_layers(stack, rotary, [](LayerVariant& variant) { variant.self_attention.rotary = false; });
+}
+
+void read_cohere2_moe(ConfigReader& config, ModelSpec& spec) {
+  const bool rms = config.has("rms_norm_eps") && !config.is_null("rms_norm_eps");
+  if (rms) config.ignore({"layer_norm_eps"});
+  read_cohere_like(config, spec);
+  StackSpec& stack = *spec.decoder;
+  if (rms) stack.norm.kind = NormKind::rms_norm;
+  stack.final_norm = stack.norm;
+  if (const auto dense = config.optional_size({"prefix_dense_intermediate_size"})) {
+    stack.ffn.intermediate_size = *dense;
+  }
+  const std::int64_t first_dense = config.count_or({"first_k_dense_replace"}, 0);
+  read_cohere2_moe_windows(config, stack, first_dense);
+  read_cohere2_experts(config, stack, first_dense);
+}
+
 }  // namespace
 
 std::vector<Family> cohere_families() {
@@ -74,7 +147,12 @@ std::vector<Family> cohere_families() {
                                       {"logit_scale", "logit_scale"},
                                       {"attention.sliding_window", "sliding_window"}},
                               .tie = GgufTie::always,
-                              .finish = finish_windows}})}};
+                              .finish = finish_windows}})},
+          {.model_types = {"cohere2_moe"},
+           .classes = decoder_classes("Cohere2Moe", {.tied = true, .float32_logits = true}),
+           .reader = read_cohere2_moe,
+           .names = llama_names({shared_expert_rules(), routed_expert_rules()}),
+           .gguf = None("not supported yet")}};
 }
 
 }  // namespace headroom::detail

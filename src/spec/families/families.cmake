@@ -7,6 +7,7 @@ set(HEADROOM_FAMILIES
   attention_layer
   baichuan
   bailing
+  bailing_hybrid
   bart
   bert
   bert_clones
@@ -75,6 +76,7 @@ set(HEADROOM_FAMILIES
   opt
   phi
   phi3
+  query_models
   qwen
   qwen1
   qwen3_next

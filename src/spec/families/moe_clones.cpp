@@ -93,6 +93,27 @@ void read_mellum(ConfigReader& config, ModelSpec& spec) {
       {"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
 }
 
+/// All layers have experts; those with windows have RoPE without scaling (llama.cpp,
+/// src/models/mellum.cpp).
+void finish_mellum(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_windows(metadata, config);
+  ConfigDraft ropes = config.add_object("rope_parameters");
+  ConfigDraft local = ropes.add_object("sliding_attention");
+  local.set_text("rope_type", "default");
+  local.copy(metadata, "rope.freq_base", "rope_theta");
+  local.copy(metadata, "rope.freq_base_swa", "rope_theta");
+  ConfigDraft full = ropes.add_object("full_attention");
+  full.set_text("rope_type", metadata.text("rope.scaling.type").value_or("default"));
+  for (const auto& [from, to] :
+       {GgufKey{"rope.freq_base", "rope_theta"}, GgufKey{"rope.scaling.factor", "factor"},
+        GgufKey{"rope.scaling.original_context_length", "original_max_position_embeddings"},
+        GgufKey{"rope.scaling.yarn_attn_factor", "attention_factor"},
+        GgufKey{"rope.scaling.yarn_beta_fast", "beta_fast"},
+        GgufKey{"rope.scaling.yarn_beta_slow", "beta_slow"}}) {
+    full.copy(metadata, from, to);
+  }
+}
+
 /// Hy3: norms of query and key heads, and experts chosen by biased sigmoid scores (Tencent, Hy3).
 void read_hy_v3(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -230,7 +251,15 @@ std::vector<Family> moe_clones_families() {
            .classes = llama_classes("Mellum"),
            .reader = read_mellum,
            .names = normed_names({}),
-           .gguf = None("not supported yet")},
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "mellum",
+                              .common = gguf_expert_keys(),
+                              .own = {{"feed_forward_length", "intermediate_size"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_feed_forward_length", "moe_intermediate_size"},
+                                      {"attention.sliding_window", "sliding_window"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_mellum}})},
           {.model_types = {"hy_v3"},
            .classes = llama_classes("HYV3"),
            .reader = read_hy_v3,

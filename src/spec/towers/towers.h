@@ -94,6 +94,18 @@ void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec);
 void read_vipllava_tower(ConfigReader& config, ModelSpec& spec);
 /// Video-LLaVA: one encoder of images and one of frames, an MLP of two layers.
 void count_video_llava_towers(ConfigReader& config, ModelSpec& spec);
+/// BLIP-2: a vision transformer, and a Q-Former whose trained queries attend to its features.
+void count_blip2_towers(ConfigReader& config, ModelSpec& spec);
+/// Granite Speech: a Conformer with words of its own, and a Q-Former on windows of its states.
+void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec);
+/// Aria: SigLIP, and trained queries that attend to its features.
+void count_aria_tower(ConfigReader& config, ModelSpec& spec);
+/// Molmo 2: SigLIP, attention that pools the states of two layers, a gated network.
+void count_molmo2_tower(ConfigReader& config, ModelSpec& spec);
+/// Ovis 2: AIMv2, a distribution over visual words, and a table of their embeddings.
+void count_ovis2_tower(ConfigReader& config, ModelSpec& spec);
+/// Phi-4 multimodal: SigLIP and an MLP; a Conformer and an MLP for each of two kinds of prompt.
+void count_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-Omni: Qwen3-VL's tower, and Whisper's layers behind three 2-D convolutions.

@@ -1,0 +1,126 @@
+// Ling 3 (BailingHybrid): Kimi delta attention with a bounded decay, and in the last layer of every
+// group latent attention with one output gate per head; experts as in DeepSeek V3 (arXiv
+// 2510.26692; transformers, models/bailing_hybrid).
+#include "../decoder.h"
+#include "../deepseek_layers.h"
+#include "../family.h"
+
+namespace headroom::detail {
+namespace {
+
+DecoderDefaults ling_defaults() {
+  DecoderDefaults defaults = deepseek_defaults(262144);
+  defaults.head_size = HeadSizeRule::own;
+  defaults.rope.theta = 6000000;
+  return defaults;
+}
+
+/// Layers with delta attention have as many heads as the others, of `head_dim`.
+void read_ling_delta_layers(ConfigReader& config, StackSpec& stack, std::int64_t head_dim) {
+  GatedDeltaSpec delta;
+  delta.num_key_heads = stack.self_attention.num_attention_heads;
+  delta.num_value_heads = delta.num_key_heads;
+  delta.key_head_dim = head_dim;
+  delta.value_head_dim = head_dim;
+  delta.conv_kernel_dim = config.size_or({"short_conv_kernel_size"}, 4);
+  delta.decay = DeltaDecay::each_key_dim;
+  delta.gate = ActivationKind::sigmoid;
+  const double bound = config.number_or({"kda_lower_bound"}, -5);
+  if (config.flag_or({"kda_safe_gate"}, true)) delta.decay_bound = bound;
+  const std::int64_t group = config.size_or({"layer_group_size"}, 6);
+  const std::vector<bool> full =
+      read_full_attention_layers(config, stack.num_layers, {"linear_attention"},
+                                 [group](std::int64_t layer) { return (layer + 1) % group == 0; });
+  vary_layers(stack, full, [&](LayerVariant& variant) {
+    variant.self_attention.kind = AttentionKind::gated_delta;
+    variant.self_attention.gated_delta = delta;
+    variant.self_attention.latent.reset();
+    variant.self_attention.output_gate = ContextGate::none;
+  });
+}
+
+/// Width of a delta layer's heads. In a config that transformers wrote, head_dim is that of the
+/// rotated part of the others.
+std::int64_t read_delta_head_dim(ConfigReader& config) {
+  if (!config.has("linear_head_dim")) return config.size_or({"head_dim"}, 128);
+  config.ignore({"head_dim"});
+  return config.size({"linear_head_dim"});
+}
+
+ExpertsSpec read_ling_experts(ConfigReader& config) {
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or_of_class({"num_experts", "num_local_experts"}, 512);
+  experts.num_experts_per_tok =
+      config.size_or_of_class({"num_experts_per_tok", "num_experts_per_token"}, 8);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 768);
+  experts.shared_intermediate_size = product(
+      config, "num_shared_experts", config.count_or({"num_shared_experts", "n_shared_experts"}, 1),
+      experts.intermediate_size);
+  experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 2.5);
+  experts.scoring = RouterScoring::sigmoid;
+  experts.correction_bias = true;
+  experts.group_score = GroupScore::two_best;
+  experts.normalise = config.flag_or({"norm_topk_prob", "moe_renormalize"}, true);
+  experts.num_groups = config.size_or({"n_group", "num_expert_group"}, 8);
+  experts.chosen_groups = config.size_or({"topk_group"}, 4);
+  if (experts.num_experts % experts.num_groups != 0) {
+    config.fail("n_group", "does not divide the number of experts",
+                "use a divisor of the number of experts");
+  }
+  return experts;
+}
+
+void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t head_dim = read_delta_head_dim(config);
+  DecoderDefaults defaults = ling_defaults();
+  defaults.max_position_embeddings =
+      config.size_or({"model_max_length"}, defaults.max_position_embeddings);
+  read_decoder(config, spec, defaults);
+  read_latent_attention(config, spec, {0, 128, 128});
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.output_gate = ContextGate::sigmoid_of_head;
+  read_ling_delta_layers(config, stack, head_dim);
+  spread_experts(config, stack, read_ling_experts(config), 2);
+  config.expect_text("score_function", "sigmoid");
+  if (config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0) > 0) {
+    spec.assumptions.emplace_back("the layers for multi-token prediction are left out");
+  }
+  config.ignore({"mtp_loss_scaling_factor", "linear_num_heads", "linear_conv_kernel_dim"});
+}
+
+constexpr NameRule kLing[] = {
+    {"embeddings.word_embeddings.%", "word_embeddings.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.attention.q_proj.%"},
+    {"decoder.layers.attention.query_a.%", "layers.{}.attention.q_a_proj.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.attention.q_a_layernorm.%"},
+    {"decoder.layers.attention.key_value_a.%", "layers.{}.attention.kv_a_proj_with_mqa.%"},
+    {"decoder.layers.attention.key_value_a_norm.%", "layers.{}.attention.kv_a_layernorm.%"},
+    {"decoder.layers.attention.key_value.%", "layers.{}.attention.kv_b_proj.%"},
+    {"decoder.layers.attention.gate.%", "layers.{}.attention.g_proj.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.attention.dense.%"},
+    {"decoder.layers.delta.query.%", "layers.{}.attention.q_proj.%"},
+    {"decoder.layers.delta.key.%", "layers.{}.attention.k_proj.%"},
+    {"decoder.layers.delta.value.%", "layers.{}.attention.v_proj.%"},
+    {"decoder.layers.delta.convolution.%", "layers.{}.attention.{qkv}_conv1d.%"},
+    {"decoder.layers.delta.alpha.%", "layers.{}.attention.f_proj.%"},
+    {"decoder.layers.delta.gate.%", "layers.{}.attention.g_proj.%"},
+    {"decoder.layers.delta.beta.%", "layers.{}.attention.b_proj.%"},
+    {"decoder.layers.delta.dt_bias", "layers.{}.attention.dt_bias"},
+    {"decoder.layers.delta.a_log", "layers.{}.attention.A_log"},
+    {"decoder.layers.delta.context_norm.%", "layers.{}.attention.o_norm.%"},
+    {"decoder.layers.delta.output.%", "layers.{}.attention.dense.%"},
+    {"decoder.layers.delta.output.%", "layers.{}.attention.o_proj.%"},
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.expert_bias"},
+};
+
+}  // namespace
+
+std::vector<Family> bailing_hybrid_families() {
+  return {{.model_types = {"bailing_hybrid"},
+           .classes = llama_classes("BailingHybrid"),
+           .reader = read_bailing_hybrid,
+           .names = llama_names({kLing, shared_expert_rules(), routed_expert_rules()}),
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail

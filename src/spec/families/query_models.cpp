@@ -1,0 +1,106 @@
+// Multimodal models whose towers are counted: BLIP-2, Granite Speech, Aria, Molmo 2, Ovis 2 and
+// Phi-4 multimodal; and the text models of Aria (arXiv 2410.05993) and Molmo 2, which are Llama
+// with experts and Qwen3 with further embeddings (transformers, models/aria and models/molmo2).
+#include "../decoder.h"
+#include "../family.h"
+#include "../towers/towers.h"
+#include "../towers/wrapper.h"
+
+namespace headroom::detail {
+namespace {
+
+void read_aria_text(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, {});
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or_of_class({"moe_num_experts"}, 8);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_topk"}, 2);
+  experts.intermediate_size = spec.decoder->ffn.intermediate_size;
+  experts.shared_intermediate_size =
+      product(config, "moe_num_shared_experts", config.size_or({"moe_num_shared_experts"}, 2),
+              experts.intermediate_size);
+  experts.scoring = RouterScoring::softmax_of_chosen;
+  spec.decoder->ffn.experts = experts;
+  config.ignore({"mlp_bias", "pretraining_tp"});
+}
+
+void read_molmo2_text(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.num_key_value_heads = 8;
+  defaults.head_dim = 128;
+  defaults.max_position_embeddings = 36864;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  const std::int64_t further = config.count_or({"additional_vocab_size"}, 128);
+  if (further > 0) {
+    spec.counted_only.push_back({"embeddings.further_embeddings.weight",
+                                 {further, spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
+  config.expect_text("qk_norm_type", "qwen3");
+  config.expect_flag("norm_after", false);
+  config.ignore({"rope_scaling_layers", "qkv_bias", "use_qk_norm"});
+}
+
+// Of Phi4MultimodalConfig, where they differ from those of Phi3Config.
+constexpr std::string_view kPhi4Sizes = R"({"vocab_size": 200064, "num_key_value_heads": 8,
+    "max_position_embeddings": 131072})";
+
+constexpr None kNoNames("its weights' names are not supported yet");
+
+}  // namespace
+
+std::vector<Family> query_models_families() {
+  return {wrapper_family({.model_types = {"blip-2"},
+                          .classes = {"Blip2ForConditionalGeneration"},
+                          .bare_classes = {"Blip2Model"},
+                          .text_type = "opt",
+                          .count_towers = count_blip2_towers,
+                          .tying = HeadTying::text}),
+          wrapper_family({.model_types = {"granite_speech"},
+                          .classes = {"GraniteSpeechForConditionalGeneration"},
+                          .bare_classes = {"GraniteSpeechModel"},
+                          .text_type = "granite",
+                          .count_towers = count_granite_speech_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          wrapper_family({.model_types = {"aria"},
+                          .classes = {"AriaForConditionalGeneration"},
+                          .bare_classes = {"AriaModel"},
+                          .text_type = "aria_text",
+                          .count_towers = count_aria_tower,
+                          .tying = HeadTying::whole}),
+          wrapper_family({.model_types = {"molmo2"},
+                          .classes = {"Molmo2ForConditionalGeneration"},
+                          .bare_classes = {"Molmo2Model"},
+                          .text_type = "molmo2_text",
+                          .count_towers = count_molmo2_tower,
+                          .tying = HeadTying::whole}),
+          wrapper_family({.model_types = {"ovis2"},
+                          .classes = {"Ovis2ForConditionalGeneration"},
+                          .bare_classes = {"Ovis2Model"},
+                          .text_type = "qwen2",
+                          .count_towers = count_ovis2_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          wrapper_family({.model_types = {"phi4_multimodal"},
+                          .classes = {"Phi4MultimodalForCausalLM"},
+                          .bare_classes = {"Phi4MultimodalModel"},
+                          .text_type = "phi3",
+                          .count_towers = count_phi4_multimodal_towers,
+                          .tying = HeadTying::whole,
+                          .text_defaults = kPhi4Sizes}),
+          {.model_types = {"aria_text"},
+           .classes = llama_classes("AriaText"),
+           .reader = read_aria_text,
+           .names = kNoNames,
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"molmo2_text"},
+           .classes = llama_classes("Molmo2Text"),
+           .reader = read_molmo2_text,
+           .names = kNoNames,
+           .gguf = None("llama.cpp does not support this architecture")}};
+}
+
+}  // namespace headroom::detail

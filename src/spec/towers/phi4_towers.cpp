@@ -1,0 +1,120 @@
+// Towers of Phi-4 multimodal (arXiv 2503.01743), which are counted: SigLIP, and a Conformer (arXiv
+// 2005.08100) behind strided convolutions.
+#include <bit>
+
+#include "../common_keys.h"
+#include "tower_weights.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kPhiConvolution = WeightRole::convolution;
+constexpr auto kPhiProjector = WeightRole::projector;
+constexpr auto kPhiNorm = NormKind::layer_norm;
+
+/// Two linear layers from a tower to the text model.
+void add_projection(ModelSpec& spec, const std::string& name, std::int64_t width) {
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear(name + ".up", width, spec.hidden_size, kPhiProjector);
+  projector.linear(name + ".down", spec.hidden_size, spec.hidden_size, kPhiProjector);
+}
+
+void count_vision(ConfigReader& vision, ModelSpec& spec) {
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 4304);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 448, 14);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, WeightRole::embedding);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, WeightRole::embedding);
+  tower.layers(layers);
+  tower.norm(kPhiNorm, "final_norm", layers.width);
+  add_pooling_head(spec, layers.width, layers.inner);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.add("image.separators", {2, layers.width}, kPhiProjector);
+  add_projection(spec, "image", layers.width);
+  vision.ignore({"crop_size", "image_token_id", "feature_layer"});
+  ignore_tower_keys(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
+}
+
+/// Halvings of both sides of a spectrogram, by depthwise and pointwise convolutions.
+void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) {
+  constexpr std::int64_t kArea = 9;  // of a kernel of 3 × 3
+  const std::int64_t channels = audio.size_or({"nemo_conv_channels"}, 1024);
+  const std::int64_t reduction = audio.size_or({"time_reduction"}, 8);
+  const auto halvings =
+      static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(reduction))) - 1;
+  if (halvings == 0) {
+    audio.fail("time_reduction", "does not halve the sound", "use a multiple of 2");
+  }
+  std::int64_t bins = audio.size_or({"input_size"}, 80);
+  for (std::int64_t i = 0; i < halvings; ++i) bins = (bins - 1) / 2 + 1;
+  tower.linear("depthwise", kArea, channels, kPhiConvolution, halvings);
+  if (halvings > 1) tower.linear("pointwise", channels, channels, kPhiConvolution, halvings - 1);
+  tower.linear("input", product(audio, "nemo_conv_channels", bins, channels), width,
+               WeightRole::embedding);
+}
+
+void add_conformer_layers(ConfigReader& audio, std::int64_t width, TowerWeights& tower) {
+  const std::int64_t layers = audio.layers_or({"num_blocks", "num_hidden_layers"}, 24);
+  const std::int64_t inner = audio.size_or({"intermediate_size"}, 1536);
+  const std::int64_t wide = audio.size_or({"ext_pw_out_channel"}, 1024);
+  const std::int64_t separable = audio.size_or({"depthwise_separable_out_channel"}, 1024);
+  const std::int64_t deep =
+      product(audio, "depthwise_multiplier", audio.size_or({"depthwise_multiplier"}, 1), width);
+  for (const char* const name : {"layers.first_mlp", "layers.second_mlp"}) {
+    const std::string path(name);
+    tower.norm(kPhiNorm, path + ".norm", width, layers);
+    tower.linear(path + ".gate_up", width, product(audio, "intermediate_size", 2, inner),
+                 WeightRole::mlp, layers);
+    tower.linear(path + ".down", inner, width, WeightRole::mlp, layers);
+  }
+  for (const char* const name : {"query", "key", "value", "output"}) {
+    tower.linear(std::string("layers.attention.") + name, width, width, WeightRole::attention,
+                 layers);
+  }
+  tower.norm(kPhiNorm, "layers.norms", width, 3 * layers);
+  tower.linear("layers.convolution.in", width, product(audio, "ext_pw_out_channel", 2, wide),
+               kPhiConvolution, layers);
+  tower.add("layers.convolution.gate_biases", {2, wide}, kPhiConvolution, layers);
+  tower.linear("layers.convolution.depthwise", audio.size_or({"kernel_size"}, 3), deep,
+               kPhiConvolution, layers);
+  tower.linear("layers.convolution.pointwise", deep, separable, kPhiConvolution, layers);
+  tower.linear("layers.convolution.out", width, wide, kPhiConvolution, layers);
+}
+
+void count_audio(ConfigReader& audio, ModelSpec& spec) {
+  const std::int64_t width = audio.size_or({"hidden_size"}, 1024);
+  const std::int64_t heads = audio.size_or({"num_attention_heads"}, 16);
+  const bool symmetric = audio.flag_or({"bias_symmetric"}, false);
+  const std::int64_t distances = product(
+      audio, "bias_max_distance", audio.size_or({"bias_max_distance"}, 1000), symmetric ? 1 : 2);
+  TowerWeights tower(spec, ModelPart::audio);
+  add_halvings(audio, width, tower);
+  tower.add("relative_positions", {distances, heads}, WeightRole::relative_position_bias);
+  add_conformer_layers(audio, width, tower);
+  add_projection(spec, "speech", width);
+  add_projection(spec, "speech_beside_images", width);
+  audio.ignore({"activation", "chunk_size", "left_chunk", "dropout_rate", "conv_activation",
+                "conv_glu_type", "nemo_activation", "nemo_final_size", "downsample_rate",
+                "audio_token_id", "feature_layer"});
+  ignore_tower_keys(audio);
+  read_common_keys(audio, spec);
+  audio.finish();
+}
+
+}  // namespace
+
+void count_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  count_vision(vision, spec);
+  ConfigReader audio = config.object_or_empty("audio_config");
+  count_audio(audio, spec);
+  spec.assumptions.emplace_back("its LoRA adapters for images and speech are not counted");
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,256 @@
+// Towers whose features trained queries read, or that turn features into words, which are counted:
+// BLIP-2 (arXiv 2301.12597), Granite Speech (arXiv 2505.08699), Aria (arXiv 2410.05993), Molmo 2
+// and Ovis 2 (arXiv 2405.20797).
+#include <algorithm>
+
+#include "../common_keys.h"
+#include "tower_weights.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kQueryRole = WeightRole::projector;
+constexpr auto kQueryTable = WeightRole::embedding;
+constexpr auto kQueryNorm = NormKind::layer_norm;
+
+/// Q-Former (arXiv 2301.12597, section 3.1): BERT's layers over `queries` trained vectors, every
+/// few of which also attend to the tower's features. Returns the width.
+std::int64_t count_query_former(ConfigReader& former, std::int64_t queries, ModelSpec& spec) {
+  const std::int64_t width = former.size_or({"hidden_size"}, 768);
+  const std::int64_t inner = former.size_or({"intermediate_size"}, 3072);
+  const std::int64_t layers = former.layers_or({"num_hidden_layers"}, 12);
+  const std::int64_t frequency = former.size_or({"cross_attention_frequency"}, 2);
+  const std::int64_t features = former.size_or({"encoder_hidden_size"}, 1408);
+  const std::int64_t crossing = (layers + frequency - 1) / frequency;
+  TowerWeights weights(spec, ModelPart::projector);
+  weights.add("queries", {queries, width}, kQueryRole);
+  weights.norm(kQueryNorm, "former.norm", width);
+  const auto attention = [&](const std::string& name, std::int64_t keys, std::int64_t count) {
+    weights.linear(name + ".query", width, width, kQueryRole, count);
+    weights.linear(name + ".key", keys, width, kQueryRole, count);
+    weights.linear(name + ".value", keys, width, kQueryRole, count);
+    weights.linear(name + ".output", width, width, kQueryRole, count);
+    weights.norm(kQueryNorm, name + ".norm", width, count);
+  };
+  attention("former.attention", width, layers);
+  attention("former.cross_attention", features, crossing);
+  weights.linear("former.mlp.up", width, inner, kQueryRole, layers);
+  weights.linear("former.mlp.down", inner, width, kQueryRole, layers);
+  weights.norm(kQueryNorm, "former.mlp.norm", width, layers);
+  // Sizes of the text that the Q-Former of another class reads.
+  former.ignore({"use_qformer_text_input", "position_embedding_type", "pad_token_id",
+                 "attention_probs_dropout_prob", "use_cache"});
+  ignore_tower_keys(former);
+  read_common_keys(former, spec);
+  former.finish();
+  return width;
+}
+
+/// One of both networks of a Conformer's layer, after a norm.
+void add_half_network(TowerWeights& tower, const std::string& name, std::int64_t width,
+                      std::int64_t inner, std::int64_t layers) {
+  tower.norm(kQueryNorm, name + ".norm", width, layers);
+  tower.linear(name + ".up", width, inner, WeightRole::mlp, layers);
+  tower.linear(name + ".down", inner, width, WeightRole::mlp, layers);
+}
+
+void count_granite_encoder(ConfigReader& encoder, ModelSpec& spec) {
+  constexpr auto kMixRole = WeightRole::convolution;
+  const std::int64_t width = encoder.size_or({"hidden_dim", "hidden_size"}, 1024);
+  const std::int64_t layers = encoder.layers_or({"num_layers", "num_hidden_layers"}, 10);
+  const std::int64_t heads = encoder.size_or({"num_heads", "num_attention_heads"}, 8);
+  const std::int64_t head_dim =
+      encoder.size_or({"dim_head", "head_dim"}, std::max<std::int64_t>(1, width / heads));
+  const std::int64_t inner = product(encoder, "num_heads", heads, head_dim);
+  const std::int64_t network =
+      product(encoder, "feedforward_mult", encoder.size_or({"feedforward_mult"}, 4), width);
+  const std::int64_t convolved = product(encoder, "conv_expansion_factor",
+                                         encoder.size_or({"conv_expansion_factor"}, 2), width);
+  const std::int64_t kernel = encoder.size_or({"conv_kernel_size"}, 15);
+  const std::int64_t words = encoder.size_or({"output_dim"}, 42);
+  const std::int64_t positions =
+      product(encoder, "max_pos_emb", 2, encoder.size_or({"max_pos_emb"}, 512)) + 1;
+  TowerWeights tower(spec, ModelPart::audio);
+  tower.linear("input", encoder.size_or({"input_dim"}, 160), width, kQueryTable);
+  add_half_network(tower, "layers.first_mlp", width, network, layers);
+  tower.norm(kQueryNorm, "layers.attention.norm", width, layers);
+  tower.linear_if(false, "layers.attention.query", width, inner, WeightRole::attention, layers);
+  tower.linear_if(false, "layers.attention.key_value", width, 2 * inner, WeightRole::attention,
+                  layers);
+  tower.linear("layers.attention.output", inner, width, WeightRole::attention, layers);
+  tower.add("layers.attention.positions", {positions, head_dim}, WeightRole::relative_position_bias,
+            layers);
+  tower.norm(kQueryNorm, "layers.convolution.norm", width, layers);
+  tower.linear("layers.convolution.in", width, 2 * convolved, kMixRole, layers);
+  tower.add("layers.convolution.weight", {convolved, kernel}, kMixRole, layers);
+  tower.norm(kQueryNorm, "layers.convolution.batch_norm", convolved, layers);
+  tower.linear("layers.convolution.out", convolved, width, kMixRole, layers);
+  add_half_network(tower, "layers.second_mlp", width, network, layers);
+  tower.norm(kQueryNorm, "layers.norm", width, layers);
+  tower.linear("words", width, words, kQueryRole);
+  tower.linear("words_to_states", words, width, kQueryRole);
+  encoder.ignore({"context_size", "dropout"});
+  ignore_tower_keys(encoder);
+  read_common_keys(encoder, spec);
+  encoder.finish();
+}
+
+/// Patches with trained positions, `first` further vectors, and layers.
+void count_patches(ConfigReader& vision, const TowerLayers& layers, const PatchGrid& grid,
+                   ModelSpec& spec) {
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kQueryTable);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kQueryTable);
+  tower.layers(layers);
+  vision.ignore({"attention_bias", "mlp_bias", "qkv_bias"});
+  ignore_tower_keys(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
+}
+
+}  // namespace
+
+void count_blip2_towers(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1408);
+  layers.inner = vision.size_or({"intermediate_size"}, 6144);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 39);
+  layers.qkv_bias = vision.flag_or({"qkv_bias"}, true);
+  PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 14);
+  ++grid.patches;  // and the class token
+  count_patches(vision, layers, grid, spec);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("class_embedding", {layers.width}, kQueryTable);
+  tower.norm(kQueryNorm, "final_norm", layers.width);
+  ConfigReader former = config.object_or_empty("qformer_config");
+  const std::int64_t width =
+      count_query_former(former, config.size_or({"num_query_tokens"}, 32), spec);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear("linear", width, spec.hidden_size, kQueryRole);
+  config.ignore(
+      {"image_text_hidden_size", "use_decoder_only_language_model", "initializer_factor"});
+}
+
+void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader encoder = config.object_or_empty("encoder_config");
+  count_granite_encoder(encoder, spec);
+  const std::int64_t window = config.size_or({"window_size"}, 15);
+  const std::int64_t queries = window / config.size_or({"downsample_rate"}, 5);
+  ConfigReader former = config.object_or_empty("projector_config");
+  const std::int64_t width = count_query_former(former, queries, spec);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear("linear", width, spec.hidden_size, kQueryRole);
+  if (config.flag_or({"has_lora_adapter"}, true)) {
+    spec.assumptions.emplace_back("its LoRA adapter, which speech needs, is not counted");
+  }
+}
+
+void count_aria_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 3072);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
+  count_patches(vision, layers, read_patch_grid(vision, "num_channels", 224, 32), spec);
+  TowerWeights(spec, ModelPart::vision).norm(kQueryNorm, "final_norm", layers.width);
+  std::int64_t queries = 256;
+  if (auto queries_of = config.object("projector_patch_to_query_dict")) {
+    queries = 1;
+    for (const std::string& patches : queries_of->keys()) {
+      queries = std::max(queries, queries_of->size({patches}));
+    }
+    queries_of->finish();
+  }
+  const std::int64_t width = layers.width;
+  const std::int64_t out = spec.hidden_size;
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.add("queries", {queries, width}, kQueryRole);
+  for (const char* const name : {"query", "key", "value"}) {
+    projector.linear_if(false, std::string("outer_") + name, width, width, kQueryRole);
+    projector.linear(name, width, width, kQueryRole);
+  }
+  projector.linear("output", width, width, kQueryRole);
+  projector.linear("linear", width, width, kQueryRole);
+  projector.norm(kQueryNorm, "norms", width, 3);
+  projector.linear_if(false, "mlp.up", width, out, kQueryRole);
+  projector.linear_if(false, "mlp.down", out, out, kQueryRole);
+  config.ignore({"vision_feature_layer"});
+}
+
+void count_molmo2_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 4304);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 25);
+  layers.heads_width = product(vision, "head_dim", vision.size_or({"num_attention_heads"}, 16),
+                               vision.size_or({"head_dim"}, 72));
+  layers.qkv_bias = vision.flag_or({"attention_bias"}, true);
+  layers.output_bias = layers.qkv_bias;
+  PatchGrid grid = read_patch_grid(vision, "num_channels", 378, 14);
+  grid.patches = vision.size_or({"num_position_embeddings"}, grid.patches);
+  count_patches(vision, layers, grid, spec);
+  ConfigReader adapter = config.object_or_empty("adapter_config");
+  const std::int64_t pooled = adapter.size_or({"hidden_size"}, 1152);
+  const std::int64_t heads =
+      product(adapter, "head_dim", adapter.size_or({"num_attention_heads"}, 16),
+              adapter.size_or({"head_dim"}, 72));
+  const std::int64_t read = adapter.is_list("vision_feature_layer")
+                                ? std::ssize(adapter.integers_or("vision_feature_layer", -1))
+                                : 2;
+  const std::int64_t features = product(adapter, "vision_feature_layer", read, layers.width);
+  const bool bias = adapter.flag_or({"attention_bias"}, true);
+  const std::int64_t inner = adapter.size_or({"intermediate_size"}, 18944);
+  const std::int64_t out = adapter.size_or({"text_hidden_size"}, 3584);
+  TowerWeights projector(spec, ModelPart::projector);
+  for (const char* const name : {"query", "key", "value"}) {
+    projector.linear_if(bias, std::string("pooling.") + name, features, heads, kQueryRole);
+  }
+  projector.linear_if(bias, "pooling.output", heads, pooled, kQueryRole);
+  const bool mlp_bias = adapter.flag_or({"mlp_bias"}, false);
+  projector.linear_if(mlp_bias, "gate", pooled, inner, kQueryRole);
+  projector.linear_if(mlp_bias, "up", pooled, inner, kQueryRole);
+  projector.linear_if(mlp_bias, "down", inner, out, kQueryRole);
+  ignore_tower_keys(adapter);
+  read_common_keys(adapter, spec);
+  adapter.finish();
+  config.ignore({"image_patch_id", "low_res_image_start_token_id", "frame_start_token_id",
+                 "frame_end_token_id", "image_col_id", "image_low_res_id",
+                 "use_frame_special_tokens"});
+}
+
+void count_ovis2_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1024);
+  layers.inner = vision.size_or({"intermediate_size"}, 2816);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 24);
+  layers.ffn = FfnKind::gated;
+  layers.norm = NormKind::rms_norm;
+  layers.qkv_bias = vision.flag_or({"qkv_bias"}, false);
+  layers.output_bias = layers.qkv_bias;
+  layers.ffn_bias = vision.flag_or({"mlp_bias"}, false);
+  const std::int64_t words = vision.size_or({"vocab_size"}, 16384);
+  const std::int64_t marks = vision.count_or({"num_visual_indicator_tokens"}, 5);
+  if (marks >= words) {
+    vision.fail("num_visual_indicator_tokens", "is not smaller than vocab_size",
+                "use fewer of these tokens");
+  }
+  const std::int64_t stride = vision.size_or({"hidden_stride"}, 1);
+  const std::int64_t merged = product(vision, "hidden_stride", stride, stride);
+  const std::int64_t features = product(vision, "hidden_stride", merged, layers.width);
+  vision.ignore({"tokenize_function"});
+  count_patches(vision, layers, read_patch_grid(vision, "num_channels", 224, 14), spec);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.norm(NormKind::rms_norm, "norms", layers.width, 2);
+  tower.linear_if(false, "head", features, words - marks, kQueryRole);
+  tower.norm(kQueryNorm, "head_norm", words - marks);
+  TowerWeights projector(spec, ModelPart::projector);
+  const std::int64_t out = config.size_or_of_class({"hidden_size"}, 1536);
+  projector.add("table.weight", {words, out}, kQueryTable);
+  config.ignore({"visual_indicator_token_ids", "vocab_size"});
+}
+
+}  // namespace headroom::detail
