@@ -94,8 +94,7 @@ ElementwiseFlops time_mix_flops(const GatedDelta& op) {
   const Integer sigmoid = activation_flops(ActivationKind::sigmoid).forward;
   const Integer key = op.update == StateUpdate::addition ? 1 : (sigmoid + 2) + sigmoid + 10;
   const Expr keys = op.rows * op.heads * op.key_dim;
-  const Expr forward = keys * op.value_dim + key * keys;
-  return {forward, Integer{2} * forward};
+  return each(keys * op.value_dim + key * keys, {1, 2});
 }
 
 /// Pre and post weights: scale, bias, sigmoid, and a sum or a factor. The matrix: scale, bias,
@@ -316,8 +315,7 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const ValueBonus& op) const {
     // The rate's sigmoid and the key that it replaces (4); r·k̃·u and its sum; then (Σ)·v, added.
     const Integer key = activation_flops(ActivationKind::sigmoid).forward + 4 + 3;
-    const Expr forward = Integer{key} * op.key_elements() + Integer{2} * op.value_elements();
-    return {forward, Integer{2} * forward};
+    return each(op.key_elements() * key + Integer{2} * op.value_elements(), {1, 2});
   }
   ElementwiseFlops operator()(const WeightedKeyValue& op) const {
     // Of the output and of the next state: sums with u or w, a maximum, two differences and

@@ -249,20 +249,17 @@ class LedgerWriter : private BlockLedger {
     keep(node_->inputs.front(), "input", bytes);
     if (op.activation != ActivationKind::identity) keep_new("convolved", bytes);
   }
-  void operator()(const StateSpaceScan&) {
-    // Saves its operands; a chunked kernel recomputes its states.
+  void keep_scan_inputs() {
     for (const TensorId input : node_->inputs) {
       keep(input, "scan input", graph_.tensors[input].elements() * kActivationBytes);
     }
   }
+  void operator()(const StateSpaceScan&) {
+    // Saves its operands; a chunked kernel recomputes its states.
+    keep_scan_inputs();
+  }
   void operator()(const GatedDelta& op) {
-    if (op.update != StateUpdate::delta) {
-      // Saves its operands; a chunked kernel recomputes its states (fla, ops/rwkv7).
-      for (const TensorId input : node_->inputs) {
-        keep(input, "scan input", graph_.tensors[input].elements() * kActivationBytes);
-      }
-      return;
-    }
+    if (op.update != StateUpdate::delta) return keep_scan_inputs();
     // Saves queries, keys, values and rates; a chunked kernel recomputes its states.
     const Expr keys = Integer{2} * op.rows * op.heads * op.key_dim;
     const Expr values = op.rows * op.heads * op.value_dim;
@@ -288,11 +285,8 @@ class LedgerWriter : private BlockLedger {
     }
     keep_new("bonus", op.rows * op.heads * kActivationBytes);
   }
-  void operator()(const WeightedKeyValue& op) {
-    // Saves its operands; the kernel recomputes its states (transformers, models/rwkv).
-    for (const TensorId input : node_->inputs) {
-      keep(input, "scan input", op.elements() * kActivationBytes);
-    }
+  void operator()(const WeightedKeyValue&) {
+    keep_scan_inputs();  // the kernel recomputes its states (transformers, models/rwkv)
   }
   void operator()(const Concatenate&) {}
   void operator()(const Recurrence& op) {
