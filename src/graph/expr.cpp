@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <span>
 #include <utility>
 
 #include "headroom/error.h"
@@ -10,21 +13,15 @@
 namespace headroom {
 namespace {
 
-constexpr bool is_layer_count(std::size_t i) {
-  return i == index(Symbol::num_hidden_layers) || i == index(Symbol::num_encoder_layers);
-}
-
-constexpr bool is_length(std::size_t i) {
-  return i >= index(Symbol::seq_len) && i <= index(Symbol::past_len);
-}
+constexpr std::array kLayerCounts = {Symbol::num_hidden_layers, Symbol::num_encoder_layers};
 
 /// Display rank of a term by the total power of its sequence lengths: linear, quadratic, …; terms
 /// without a length come last.
 unsigned length_rank(const Monomial& powers) {
   constexpr unsigned kLast = 256 * kSymbolCount;
   unsigned degree = 0;
-  for (std::size_t i = 0; i < kSymbolCount; ++i) {
-    if (is_length(i)) degree += powers[i];
+  for (std::size_t i = index(Symbol::seq_len); i <= index(Symbol::past_len); ++i) {
+    degree += powers[i];
   }
   return degree == 0 ? kLast : degree;
 }
@@ -47,9 +44,9 @@ Expr power(const Expr& base, unsigned exponent) {
   return result;
 }
 
-/// Sorts and merges `terms` into the canonical form.
-std::vector<Term> canonical(std::vector<Term> terms) {
-  std::ranges::sort(terms, display_before, &Term::powers);
+/// The canonical form of `terms`, which are in display order: one term for each monomial, none
+/// zero.
+std::vector<Term> canonical(std::span<const Term> terms) {
   std::vector<Term> merged;
   merged.reserve(terms.size());
   for (const Term& term : terms) {
@@ -67,11 +64,12 @@ std::vector<Term> canonical(std::vector<Term> terms) {
 
 bool display_before(const Monomial& a, const Monomial& b) noexcept {
   if (is_constant(a) != is_constant(b)) return is_constant(b);
-  for (std::size_t i = 0; i < kSymbolCount; ++i) {
-    if (is_layer_count(i) && a[i] != b[i]) return a[i] > b[i];
+  for (const Symbol count : kLayerCounts) {
+    if (a[index(count)] != b[index(count)]) return a[index(count)] > b[index(count)];
   }
-  if (length_rank(a) != length_rank(b)) return length_rank(a) < length_rank(b);
-  return std::ranges::lexicographical_compare(a, b, std::greater<>{});
+  const unsigned rank_of_a = length_rank(a);
+  const unsigned rank_of_b = length_rank(b);
+  return rank_of_a != rank_of_b ? rank_of_a < rank_of_b : a > b;
 }
 
 bool divides(const Monomial& divisor, const Monomial& powers) noexcept {
@@ -89,8 +87,9 @@ Expr::Expr(Symbol symbol) {
 }
 
 Expr Expr::from_terms(std::vector<Term> terms) {
+  std::ranges::sort(terms, display_before, &Term::powers);
   Expr result;
-  result.terms_ = canonical(std::move(terms));
+  result.terms_ = canonical(terms);
   return result;
 }
 
@@ -136,9 +135,11 @@ Integer Expr::evaluate(const Bindings& bindings) const {
 }
 
 Expr& Expr::operator+=(const Expr& other) {
-  std::vector<Term> terms(terms_);
-  terms.insert(terms.end(), other.terms_.begin(), other.terms_.end());
-  terms_ = canonical(std::move(terms));
+  std::vector<Term> terms;
+  terms.reserve(terms_.size() + other.terms_.size());
+  std::ranges::merge(terms_, other.terms_, std::back_inserter(terms), display_before, &Term::powers,
+                     &Term::powers);
+  terms_ = canonical(terms);
   return *this;
 }
 

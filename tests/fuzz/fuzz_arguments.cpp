@@ -1,7 +1,5 @@
 // Arbitrary lines as the arguments of the analytic commands give an error or a report, and write no
 // file but those that they name, in a temporary folder.
-#include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,21 +13,6 @@
 using namespace headroom;
 
 namespace {
-
-/// Runs in a folder and a home of its own, without standard input and output.
-void move_to_temporary_folder() {
-  static const bool kMoved = [] {
-    const std::filesystem::path& folder = test::temporary_folder();
-    std::filesystem::current_path(folder);
-    for (const char* const variable :
-         {"HOME", "XDG_DATA_HOME", "HF_HOME", "HF_HUB_CACHE", "OLLAMA_MODELS"}) {
-      setenv(variable, folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
-    }
-    return std::freopen("/dev/null", "r", stdin) != nullptr &&
-           std::freopen("/dev/null", "w", stdout) != nullptr;
-  }();
-  if (!kMoved) std::abort();
-}
 
 std::vector<std::string> lines_of(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> lines(1);
@@ -76,7 +59,7 @@ void run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  move_to_temporary_folder();
+  test::move_to_temporary_folder();
   const std::vector<std::string> lines = lines_of(data, size);
   for (const std::string& line : lines) {
     (void)test::accepts([&] { read_grid(line); });

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -36,6 +38,20 @@ class Folder {
 const fs::path& temporary_folder() {
   static const Folder folder;
   return folder.path();
+}
+
+void move_to_temporary_folder() {
+  static const bool kMoved = [] {
+    const fs::path& folder = temporary_folder();
+    fs::current_path(folder);
+    for (const char* const variable :
+         {"HOME", "XDG_DATA_HOME", "HF_HOME", "HF_HUB_CACHE", "OLLAMA_MODELS"}) {
+      setenv(variable, folder.c_str(), 1);  // NOLINT(concurrency-mt-unsafe): before any thread
+    }
+    return std::freopen("/dev/null", "r", stdin) != nullptr &&
+           std::freopen("/dev/null", "w", stdout) != nullptr;
+  }();
+  if (!kMoved) std::abort();
 }
 
 fs::path temporary_file(const std::uint8_t* data, std::size_t size, const char* name) {
