@@ -35,7 +35,6 @@ double kernel_seconds(Architecture architecture) {
 
 /// Latency of NCCL's all-gather and reduce-scatter on 2 to 8 devices with NVLink, which SimuMax
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
-/// Serving engines have all-reduces of their own.
 constexpr double kNcclLatency = 24e-6;
 constexpr double kNcclStep = 8e-6;
 
@@ -85,7 +84,7 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
 DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype) {
   DeviceRates rates;
   rates.name = machine.name;
-  if (purpose == Purpose::train) {
+  if (purpose == Purpose::train || !has_own_kernels(machine)) {
     rates.collective_latency_s = kNcclLatency;
     rates.collective_step_s = kNcclStep;
   }
