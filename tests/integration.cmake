@@ -157,6 +157,13 @@ if(HEADROOM_PYTHON AND TARGET headroom_shared AND NOT HEADROOM_SANITIZE)
   endforeach()
 endif()
 
+# Measures this processor, where PyTorch is installed.
+if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
+  integration_test(python.torch_calibrate
+    ${HEADROOM_PYTHON} -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/test_torch_calibrate.py
+    $<TARGET_FILE:headroom>)
+endif()
+
 integration_test(action bash ${CMAKE_CURRENT_LIST_DIR}/action/test.sh $<TARGET_FILE:headroom>)
 add_subdirectory(docs)
 

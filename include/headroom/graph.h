@@ -156,6 +156,9 @@ struct Weight {
   /// Those bytes by copy, where copies differ; empty where all are equal.
   std::vector<Integer> stored_bytes_of_copy{};
   ModelPart model_part = ModelPart::text;
+  /// LoRA adapters with a matrix here, which `stored_bytes` counts all: a pass reads those of its
+  /// sequences. 0: not an adapter's.
+  std::int64_t held_adapters = 0;
   /// Parts of the first dimension, if ranks divide each by itself: Mamba-2's x, B and C.
   std::vector<Expr> parts{};
   Readers readers = Readers::all_tokens;

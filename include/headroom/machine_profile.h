@@ -249,6 +249,7 @@ struct BandwidthPoint {
 /// Measurements with one number of threads.
 struct ThreadProfile {
   int threads = 1;
+  DType dtype = DType::float32;  ///< of activations, and of PyTorch's weights
   std::vector<KernelTable> tables;
   std::vector<BandwidthPoint> read;     ///< by ascending working set
   std::vector<BandwidthPoint> write;    ///< by ascending working set
@@ -259,9 +260,26 @@ struct ThreadProfile {
   std::int64_t probe_memory_bytes = 0;  ///< read by that probe
 };
 
-/// Measured curves, one profile per number of threads.
+/// Program whose kernels a profile has: headroom itself, which computes in float32, or PyTorch
+/// without a compiler (tests/bench/torch_calibrate.py), with curves for each type.
+enum class MeasuredEngine { headroom, pytorch };
+
+[[nodiscard]] std::string_view name_of(MeasuredEngine engine) noexcept;
+
+/// Device that PyTorch ran on.
+struct MeasuredDevice {
+  Architecture architecture = Architecture::cpu;
+  Integer memory_bytes = 0;  ///< as its driver reports it
+  /// Kernels queue up behind the host, so that an operator takes the longer of the host's time and
+  /// its kernels'.
+  bool runs_behind_host = false;
+};
+
+/// Measured curves, one profile per number of threads and type.
 struct MeasuredRates {
   std::vector<ThreadProfile> by_threads;
+  MeasuredEngine engine = MeasuredEngine::headroom;
+  std::optional<MeasuredDevice> device{};  ///< of PyTorch; headroom measures this machine
 };
 
 /// Efficiencies that a user's machine or options give instead of the known ones.
@@ -327,10 +345,16 @@ struct MachineProfile {
 [[nodiscard]] std::optional<std::string> conversion_note(const MachineProfile& machine,
                                                          DType arithmetic);
 
-/// Curves measured with `threads` threads (0: the largest measured number); null for a datasheet.
-/// Throws Error{invalid_input} if the machine was not measured with that number.
-[[nodiscard]] const ThreadProfile* curves_of(const MachineProfile& machine, int threads);
-/// The table of one kernel.
+/// Returns whether the profile has curves of headroom's own kernels, which compute in float32.
+[[nodiscard]] bool has_own_kernels(const MachineProfile& machine) noexcept;
+/// Memory that one process can use; empty if the profile does not state it.
+[[nodiscard]] std::optional<Integer> usable_memory(const MachineProfile& machine) noexcept;
+/// Curves measured with `threads` threads (0: the largest measured number) in `dtype`, which
+/// headroom's own kernels ignore; null for a datasheet. Throws Error{invalid_input} if the machine
+/// was not measured with that number or type.
+[[nodiscard]] const ThreadProfile* curves_of(const MachineProfile& machine, int threads,
+                                             DType dtype = DType::float32);
+/// The table of one kernel. Throws Error{invalid_input} if it was not measured.
 [[nodiscard]] const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind);
 /// The highest FLOP/s of any measured GEMM.
 [[nodiscard]] double peak_flops_per_s(const ThreadProfile& profile);

@@ -40,19 +40,18 @@ void add_kv_cache(AnalyzeReport& report, const KvCacheRequest& request) {
 
 /// A note where weights, KV-cache and activations exceed the device's memory.
 void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
-  const auto* const rates = std::get_if<DatasheetRates>(&machine.rates);
-  if (rates == nullptr) return;
+  const std::optional<Integer> memory = usable_memory(machine);
+  if (!memory) return;
   const Integer cache = report.generation
                             ? report.generation->use.reserved_bytes
                             : (report.kv_cache ? report.kv_cache->reserved_bytes : Integer{0});
   const Integer needed = checked_add(checked_add(report.figures.weight_bytes, cache),
                                      report.figures.peak_activation_bytes);
-  const Integer memory = rates->memory.usable.bytes;
-  if (needed <= memory) return;
+  if (needed <= *memory) return;
   report.notes.push_back(fmt::format(
       "does not fit on {}: weights, KV-cache and activations are {}, its memory {}; the "
       "time assumes enough memory",
-      machine.name, detail::byte_text(needed), detail::byte_text(memory)));
+      machine.name, detail::byte_text(needed), detail::byte_text(*memory)));
 }
 
 }  // namespace
@@ -98,7 +97,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
     const bool decodes = report.workload.phase == Phase::decode;
     run.phase = decodes ? MeasuredPhase::decode : MeasuredPhase::prefill;
   }
-  run.computes_in_float32 = std::holds_alternative<MeasuredRates>(machine.rates);
+  run.computes_in_float32 = has_own_kernels(machine);
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);

@@ -100,7 +100,11 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   }
   refuse_given(fit.choice.all, "compares machines, but --machine names one",
                "leave one of the two out");
-  if (asks_for_split(fit.split)) return run_split(fit, status);
+  if (asks_for_split(fit.split)) {
+    refuse_given({*options.served_adapters}, "is not counted in a split between device and host",
+                 "leave out the host, or merge the adapter");
+    return run_split(fit, status);
+  }
   if (format_of(options.output) == Format::trace) return run_timeline(options);
   ReportOutput output(options.output);
   AskedPlan plan = plan_of(options, SpeedNeed::optional);

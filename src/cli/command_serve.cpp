@@ -85,6 +85,7 @@ std::optional<Speculation> speculation_of(const ServeCommand& command) {
 
 void run_serve(ServeCommand& command, int& status) {
   PlanOptions& options = command.options;
+  refuse_ignored_options(options);
   ReportOutput output(options.output);
   ServeQuestion question = command.question;
   question.traffic.arrivals = arrivals_of(command);

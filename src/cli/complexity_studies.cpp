@@ -19,7 +19,7 @@ TimeRequest study_time_request(const ComplexityCommand& command, const MachinePr
   TimeRequest request;
   request.threads = command.plan.threads;
   request.opaque_layout = command.plan.backend == measured::Backend::onednn;
-  request.computes_in_float32 = std::holds_alternative<MeasuredRates>(machine.rates);
+  request.computes_in_float32 = has_own_kernels(machine);
   return request;
 }
 

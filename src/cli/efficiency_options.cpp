@@ -62,7 +62,7 @@ std::optional<MachineProfile> machine_with(const std::string& name, measured::Ba
 
 std::optional<AttentionImplementation> attention_on(const std::optional<MachineProfile>& machine,
                                                     const ModelSpec& spec) {
-  const bool is_device = machine && std::holds_alternative<DatasheetRates>(machine->rates);
+  const bool is_device = machine && !has_own_kernels(*machine);
   if (!is_device || spec.main_stack().self_attention.global) return std::nullopt;
   return AttentionImplementation::fused;
 }

@@ -139,25 +139,42 @@ void add_types(Command command, PlanOptions& options) {
       .group("Types");
 }
 
-void add_adapter(Command command, PlanOptions& options) {
+void add_adapter_sizes(Command command, PlanOptions& options, const char* group) {
   Adapter& adapter = options.query.adapter;
   constexpr CountRange kRanks{1, 65536};
-  const Choices<AdapterKind> kinds{
-      {"none", AdapterKind::none}, {"lora", AdapterKind::lora}, {"qlora", AdapterKind::qlora}};
   const Choices<AdapterTargets> targets{{"all", AdapterTargets::all},
                                         {"attention", AdapterTargets::attention}};
-  options.training_only.push_back(
-      add_choice(command, "--adapter", adapter.kind, kinds,
-                 "Parameter-efficient fine-tuning of frozen weights (none)")
-          .group(kTrainingGroup));
   options.adapter_only.push_back(add_count(
                                      command, "--adapter-rank", kRanks,
                                      [&](std::int64_t n) { adapter.rank = n; },
                                      "Rank of the adapters (16)")
-                                     .group(kTrainingGroup));
+                                     .group(group));
   options.adapter_only.push_back(add_choice(command, "--adapter-targets", adapter.targets, targets,
                                             "Layer matrices with an adapter (all)")
-                                     .group(kTrainingGroup));
+                                     .group(group));
+}
+
+void add_adapter(Command command, PlanOptions& options) {
+  Adapter& adapter = options.query.adapter;
+  const Choices<AdapterKind> kinds{
+      {"none", AdapterKind::none}, {"lora", AdapterKind::lora}, {"qlora", AdapterKind::qlora}};
+  options.training_only.push_back(
+      add_choice(command, "--adapter", adapter.kind, kinds,
+                 "Parameter-efficient fine-tuning of frozen weights (none)")
+          .group(kTrainingGroup));
+  add_adapter_sizes(command, options, kTrainingGroup);
+}
+
+/// Adapters of requests.
+void add_served_adapters(Command command, PlanOptions& options) {
+  constexpr CountRange kAdapters{1, 65536};
+  Adapter& adapter = options.query.adapter;
+  const auto set = [&adapter](std::int64_t n) { adapter.held = n; };
+  options.served_adapters = add_count(command, "--adapters", kAdapters, set,
+                                      "LoRA adapters in device memory, one for each request, "
+                                      "vLLM's max_loras (none)")
+                                .group(kServingGroup);
+  options.serving_only.push_back(*options.served_adapters);
 }
 
 void add_training(Command command, PlanOptions& options) {
@@ -203,6 +220,7 @@ void add_serving(Command command, PlanOptions& options) {
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
       "Maximum prompt tokens per pass (2048)"));
+  add_served_adapters(command, options);
 }
 
 constexpr CountRange kDevices{1, std::int64_t{1} << 24U};
@@ -252,13 +270,19 @@ Option add_machine(Command command, PlanOptions& options, MachineNeed need) {
 
 }  // namespace
 
+bool serves_adapters(const PlanOptions& options) {
+  return options.served_adapters && options.served_adapters->is_given();
+}
+
 void refuse_ignored_options(const PlanOptions& options) {
   switch (options.query.purpose) {
     case Purpose::serve:
       refuse_given(options.training_only, "applies only to training",
                    "leave it out, or add --phase train");
-      refuse_given(options.adapter_only, "applies only to training with an adapter",
-                   "leave it out, or add --phase train --adapter lora");
+      if (!serves_adapters(options)) {
+        refuse_given(options.adapter_only, "applies only to adapters",
+                     "leave it out, or add --adapters 4, or --phase train --adapter lora");
+      }
       break;
     case Purpose::train:
       refuse_given(options.serving_only, "applies only to serving",
@@ -327,6 +351,8 @@ Option add_serving_plan_options(Command command, PlanOptions& options) {
   const Option count = add_machine(command, options, MachineNeed::required);
   add_degrees(command, options);
   add_kv_cache(command, options);
+  add_served_adapters(command, options);
+  add_adapter_sizes(command, options, kServingGroup);
   return count;
 }
 

@@ -48,7 +48,11 @@ struct PlanOptions {
   std::vector<Option> training_only;
   std::vector<Option> serving_only;
   std::vector<Option> adapter_only;
+  std::optional<Option> served_adapters;  ///< their number; empty: the command serves none
 };
+
+/// Returns whether requests use adapters.
+[[nodiscard]] bool serves_adapters(const PlanOptions& options);
 
 /// `fit` compares machines if it is given none, and takes --count auto.
 enum class MachineNeed { required, optional };

@@ -171,6 +171,7 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
                         "give its latent tokens with --seq");
   }
   question.query = options.query;
+  if (serves_adapters(options)) question.query.adapter.kind = AdapterKind::lora;
   const bool trains = options.query.purpose == Purpose::train;
   const bool eager = trains || question.model.spec.main_stack().self_attention.global.has_value();
   question.query.attention = options.attention.value_or(eager ? AttentionImplementation::eager

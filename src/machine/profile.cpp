@@ -18,20 +18,74 @@ std::string_view name_of(CalibrationEffort effort) noexcept {
   return "full";
 }
 
-const ThreadProfile* curves_of(const MachineProfile& machine, int threads) {
+std::string_view name_of(MeasuredEngine engine) noexcept {
+  switch (engine) {
+    case MeasuredEngine::headroom:
+      return "headroom";
+    case MeasuredEngine::pytorch:
+      break;
+  }
+  return "pytorch";
+}
+
+bool has_own_kernels(const MachineProfile& machine) noexcept {
+  const auto* const rates = std::get_if<MeasuredRates>(&machine.rates);
+  return rates != nullptr && rates->engine == MeasuredEngine::headroom;
+}
+
+std::optional<Integer> usable_memory(const MachineProfile& machine) noexcept {
+  if (const auto* const sheet = std::get_if<DatasheetRates>(&machine.rates)) {
+    return sheet->memory.usable.bytes;
+  }
+  const auto& device = std::get<MeasuredRates>(machine.rates).device;
+  return device ? std::optional(device->memory_bytes) : std::nullopt;
+}
+
+namespace {
+
+/// Returns whether the kernels of `profile` compute in `dtype`.
+bool computes_in(const MeasuredRates& rates, const ThreadProfile& profile, DType dtype) noexcept {
+  return rates.engine == MeasuredEngine::headroom || profile.dtype == dtype;
+}
+
+[[noreturn]] void throw_not_measured(const MachineProfile& machine, const MeasuredRates& rates,
+                                     int threads, DType dtype) {
+  const bool has_type = std::ranges::any_of(rates.by_threads, [&](const ThreadProfile& profile) {
+    return computes_in(rates, profile, dtype);
+  });
+  if (has_type) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
+                fmt::format("calibrate it with 1 and {} threads", threads));
+  }
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} was not measured in {}", machine.name, name_of(dtype)), {},
+              fmt::format("measure it in that type, or predict in {}",
+                          name_of(rates.by_threads.front().dtype)));
+}
+
+}  // namespace
+
+const ThreadProfile* curves_of(const MachineProfile& machine, int threads, DType dtype) {
   const auto* rates = std::get_if<MeasuredRates>(&machine.rates);
   if (rates == nullptr) return nullptr;
-  const auto& profiles = rates->by_threads;
-  if (threads == 0) return &*std::ranges::max_element(profiles, {}, &ThreadProfile::threads);
-  const auto found = std::ranges::find(profiles, threads, &ThreadProfile::threads);
-  if (found != profiles.end()) return &*found;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
-              fmt::format("calibrate it with 1 and {} threads", threads));
+  const ThreadProfile* found = nullptr;
+  for (const ThreadProfile& profile : rates->by_threads) {
+    if (!computes_in(*rates, profile, dtype)) continue;
+    const bool wanted = threads == 0 ? found == nullptr || profile.threads > found->threads
+                                     : profile.threads == threads;
+    if (wanted) found = &profile;
+  }
+  if (found == nullptr) throw_not_measured(machine, *rates, threads, dtype);
+  return found;
 }
 
 const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind) {
-  return *std::ranges::find(profile.tables, kind, &KernelTable::kind);
+  const auto found = std::ranges::find(profile.tables, kind, &KernelTable::kind);
+  if (found != profile.tables.end()) return *found;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("the machine's file has no times of the kernel {}", info_of(kind).name),
+              {}, "choose a machine whose file has them, or a datasheet");
 }
 
 double peak_flops_per_s(const ThreadProfile& profile) {

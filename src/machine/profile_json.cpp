@@ -35,9 +35,10 @@ Json table_json(const KernelTable& table) {
   return json;
 }
 
-Json threads_json(const ThreadProfile& profile) {
+Json threads_json(const ThreadProfile& profile, MeasuredEngine engine) {
   Json json;
   json["threads"] = profile.threads;
+  if (engine == MeasuredEngine::pytorch) json["dtype"] = name_of(profile.dtype);
   json["step_overhead_s"] = profile.step_overhead_s;
   json["cold_step_overhead_s"] = profile.cold_step_overhead_s;
   json["probe"] = {{"compute_s", profile.probe_compute_s},
@@ -52,9 +53,15 @@ Json threads_json(const ThreadProfile& profile) {
 
 void add_rates(const MeasuredRates& rates, Json& json) {
   json["source"] = "measured";
+  if (rates.engine == MeasuredEngine::pytorch) json["engine"] = name_of(rates.engine);
+  if (rates.device) {
+    json["device"] = {{"architecture", name_of(rates.device->architecture)},
+                      {"memory_bytes", static_cast<std::int64_t>(rates.device->memory_bytes)},
+                      {"runs_behind_host", rates.device->runs_behind_host}};
+  }
   json["by_threads"] = Json::array();
   for (const ThreadProfile& profile : rates.by_threads) {
-    json["by_threads"].push_back(threads_json(profile));
+    json["by_threads"].push_back(threads_json(profile, rates.engine));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
@@ -94,6 +95,12 @@ class Reader {
       fail(fmt::format("\"{}\" is not a count", key));
     }
     return value.get<std::int64_t>();
+  }
+
+  [[nodiscard]] bool truth(const char* key) const {
+    const nlohmann::json& value = member(key);
+    if (!value.is_boolean()) fail(fmt::format("\"{}\" is neither true nor false", key));
+    return value.get<bool>();
   }
 
   /// A number of processors or threads.
@@ -197,8 +204,11 @@ std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* ke
   return points;
 }
 
-ThreadProfile read_threads(const Reader& reader) {
+DType read_activation_type(const Reader& reader);
+
+ThreadProfile read_threads(const Reader& reader, MeasuredEngine engine) {
   ThreadProfile profile;
+  if (reader.has("dtype")) profile.dtype = read_activation_type(reader);
   profile.threads = reader.processors("threads");
   if (profile.threads == 0) reader.fail("\"threads\" is zero");
   profile.step_overhead_s = reader.within(kOverhead, "step_overhead_s");
@@ -217,7 +227,8 @@ ThreadProfile read_threads(const Reader& reader) {
   profile.write = read_bandwidths(reader, "write");
   for (const Reader& table : reader.objects("kernels")) profile.tables.push_back(read_table(table));
   for (const KernelInfo& info : kernel_kinds()) {
-    if (std::ranges::count(profile.tables, info.kind, &KernelTable::kind) == 1) continue;
+    const auto times = std::ranges::count(profile.tables, info.kind, &KernelTable::kind);
+    if (times == 1 || (times == 0 && engine == MeasuredEngine::pytorch)) continue;
     reader.fail(fmt::format("the kernel {} must occur exactly once", info.name));
   }
   return profile;
@@ -312,20 +323,42 @@ DatasheetRates read_datasheet(const Reader& reader) {
   return rates;
 }
 
+MeasuredEngine read_engine(const Reader& reader) {
+  if (!reader.has("engine")) return MeasuredEngine::headroom;
+  const std::string name = reader.text("engine");
+  for (const MeasuredEngine engine : {MeasuredEngine::headroom, MeasuredEngine::pytorch}) {
+    if (name == name_of(engine)) return engine;
+  }
+  reader.fail("\"engine\" is neither \"headroom\" nor \"pytorch\"");
+}
+
+std::optional<MeasuredDevice> read_device(const Reader& reader) {
+  if (!reader.has("device")) return std::nullopt;
+  const Reader device = reader.object("device");
+  return MeasuredDevice{read_architecture(device), device.count("memory_bytes"),
+                        device.truth("runs_behind_host")};
+}
+
+MeasuredRates read_measured(const Reader& reader) {
+  MeasuredRates rates;
+  rates.engine = read_engine(reader);
+  rates.device = read_device(reader);
+  for (const Reader& one : reader.objects("by_threads")) {
+    rates.by_threads.push_back(read_threads(one, rates.engine));
+  }
+  if (rates.by_threads.empty()) reader.fail("\"by_threads\" is empty");
+  std::set<std::pair<int, DType>> seen;
+  for (const ThreadProfile& one : rates.by_threads) {
+    if (!seen.insert({one.threads, one.dtype}).second) {
+      reader.fail("\"threads\" repeats a number in one type");
+    }
+  }
+  return rates;
+}
+
 std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
   const std::string source = reader.text("source");
-  if (source == "measured") {
-    MeasuredRates rates;
-    for (const Reader& one : reader.objects("by_threads")) {
-      rates.by_threads.push_back(read_threads(one));
-    }
-    if (rates.by_threads.empty()) reader.fail("\"by_threads\" is empty");
-    std::set<int> threads;
-    for (const ThreadProfile& one : rates.by_threads) {
-      if (!threads.insert(one.threads).second) reader.fail("\"threads\" repeats a number");
-    }
-    return rates;
-  }
+  if (source == "measured") return read_measured(reader);
   if (source != "datasheet") reader.fail("\"source\" is neither \"measured\" nor \"datasheet\"");
   return read_datasheet(reader);
 }

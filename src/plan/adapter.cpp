@@ -68,6 +68,8 @@ class AdapterPass {
     weight.path += name;
     weight.shape = std::move(shape);
     weight.training = Training::trained;
+    weight.stored_bytes.reset();
+    weight.stored_bytes_of_copy.clear();
     graph_.weights.push_back(std::move(weight));
     return graph_.weights.size() - 1;
   }
@@ -115,6 +117,28 @@ class AdapterPass {
 Graph with_adapter(const Graph& graph, const Adapter& adapter) {
   if (adapter.kind == AdapterKind::none) return graph;
   return AdapterPass(graph, adapter).run();
+}
+
+Graph with_served_adapters(const Graph& graph, const Adapter& adapter, DType dtype) {
+  Graph served = with_adapter(graph, adapter);
+  for (WeightId id = graph.weights.size(); id < served.weights.size(); ++id) {
+    Weight& weight = served.weights[id];
+    const Integer elements = (weight.repeat * weight.elements()).evaluate(served.sizes);
+    weight.held_adapters = adapter.held;
+    weight.stored_bytes =
+        checked_multiply(adapter.held, checked_multiply(elements, bytes_of(dtype)));
+  }
+  return served;
+}
+
+std::string_view name_of(AdapterTargets targets) noexcept {
+  switch (targets) {
+    case AdapterTargets::attention:
+      return "attention";
+    case AdapterTargets::all:
+      break;
+  }
+  return "all";
 }
 
 }  // namespace headroom

@@ -35,22 +35,34 @@ double kernel_seconds(Architecture architecture) {
 
 /// Latency of NCCL's all-gather and reduce-scatter on 2 to 8 devices with NVLink, which SimuMax
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
-/// Serving engines have all-reduces of their own.
 constexpr double kNcclLatency = 24e-6;
 constexpr double kNcclStep = 8e-6;
 
 /// A measured machine's rates are reached already.
 constexpr double kMeasuredEfficiency = 1;
 
-void add_rates(const ThreadProfile& profile, Purpose purpose, DType dtype, DeviceRates& rates) {
+/// Type of measured curves for GEMMs of `dtype`: engines convert weights of 8 and 4 bits.
+DType curve_type(const MachineProfile& machine, DType dtype) {
+  if (has_own_kernels(machine) || bytes_of(dtype) > 1) return dtype;
+  return DType::bfloat16;
+}
+
+void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purpose purpose,
+               DType dtype, DeviceRates& rates) {
+  const MeasuredDevice device =
+      std::get<MeasuredRates>(machine.rates).device.value_or(MeasuredDevice{});
   rates.flops_per_s = peak_flops_per_s(profile);
   rates.memory_bytes_per_s = profile.read.back().bytes_per_s;
-  rates.runtime = runtime_memory(Architecture::cpu);
-  // The network was not measured.
-  const double network = known_efficiency(Architecture::cpu, purpose, dtype).fractions.network;
+  rates.memory_bytes = device.memory_bytes;
+  rates.runtime = runtime_memory(device.architecture);
+  // Headroom's own profiles have collectives of processes, but no link.
+  const double assumed = known_efficiency(Architecture::cpu, purpose, dtype).fractions.network;
+  const double network =
+      machine.collectives && machine.interconnect ? kMeasuredEfficiency : assumed;
   rates.efficiency = {kMeasuredEfficiency, kMeasuredEfficiency, network};
   rates.efficiency_origin = EfficiencyOrigin::measured;
-  rates.efficiency_source = "headroom calibrate; the network assumed";
+  rates.efficiency_source = has_own_kernels(machine) ? "headroom calibrate; the network assumed"
+                                                     : "PyTorch's fastest GEMM and reads";
 }
 
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
@@ -72,7 +84,7 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
 DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype) {
   DeviceRates rates;
   rates.name = machine.name;
-  if (purpose == Purpose::train) {
+  if (purpose == Purpose::train || !has_own_kernels(machine)) {
     rates.collective_latency_s = kNcclLatency;
     rates.collective_step_s = kNcclStep;
   }
@@ -82,8 +94,8 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   rates.link_is_assumed = !machine.interconnect.has_value();
   if (rates.network_is_assumed) rates.link.inter_node_bytes_per_s = assumed.inter_node_bytes_per_s;
   rates.network_is_assumed = rates.network_is_assumed || rates.link_is_assumed;
-  if (const ThreadProfile* const curves = curves_of(machine, 0)) {
-    add_rates(*curves, purpose, dtype, rates);
+  if (const ThreadProfile* const curves = curves_of(machine, 0, curve_type(machine, dtype))) {
+    add_rates(machine, *curves, purpose, dtype, rates);
   } else {
     add_rates(std::get<DatasheetRates>(machine.rates), purpose, dtype, rates);
   }

@@ -30,7 +30,8 @@ Graph main_graph(const ModelSpec& spec, const PlanQuery& query) {
   if (training) {
     return with_adapter(detail::tower_outside_layers(build_graph(spec, options)), query.adapter);
   }
-  return with_last_token_head(detail::tower_outside_layers(build_stored_graph(spec, options)));
+  const Graph stored = detail::tower_outside_layers(build_stored_graph(spec, options));
+  return with_last_token_head(with_served_adapters(stored, query.adapter, query.dtype));
 }
 
 /// The images of one sequence, or all of a model that compares them with texts.
@@ -72,7 +73,8 @@ AudioTotals times(const AudioTotals& totals, std::int64_t sequences) {
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool cached = spec.main_stack().causal();
   if (query.purpose == Purpose::train || !cached) return std::nullopt;
-  return build_stored_graph(spec, {Phase::decode, query.attention});
+  return with_served_adapters(build_stored_graph(spec, {Phase::decode, query.attention}),
+                              query.adapter, query.dtype);
 }
 
 /// Values with one float32 scale in a dispatched token (arXiv 2412.19437, section 3.3.2).

@@ -100,6 +100,13 @@ GemmWeights gemm_weights(const Graph& whole, const Node& node, const NodeAnalysi
   return weights;
 }
 
+/// Adapters compute in the activations' type, whatever the type of the weights beside them.
+bool is_of_adapter(const Graph& whole, const NodeAnalysis& analysis) {
+  return std::ranges::any_of(analysis.weights_read, [&](const WeightRead& read) {
+    return read.weight < whole.weights.size() && whole.weights[read.weight].held_adapters > 0;
+  });
+}
+
 /// Bytes of the tokens that are ordered by expert before the first of a layer's expert GEMMs.
 Expr permuted_bytes(const Node& node) {
   const auto* const experts = std::get_if<ExpertLinear>(&node.op);
@@ -171,10 +178,16 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
   if (graph.options.phase == Phase::train) compile_gradients(graph);
 }
 
+/// With fewer tokens than adapters, the others' matrices are not read.
+double RankProgram::CompiledRead::bytes(const SymbolValues& values) const {
+  const double all = as_double(elements, values) * bytes_per_element;
+  return adapters == 0 ? all : all * std::min(1.0, as_double(rows, values) / adapters);
+}
+
 double RankProgram::CompiledNode::all_bytes(const SymbolValues& values) const {
   double sum = as_double(bytes, values);
   for (const CompiledRead& read : reads) {
-    sum += as_double(read.elements, values) * read.bytes_per_element;
+    sum += read.bytes(values);
   }
   return sum;
 }
@@ -214,14 +227,17 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
     const auto bytes_per_element = stored_bytes_per_element(whole, read.weight);
     if (!bytes_per_element) continue;
     bytes -= read.elements * Symbol::weight_bytes;
-    reads.push_back({compiled(read.elements), *bytes_per_element});
+    const std::int64_t adapters = whole.weights.at(read.weight).held_adapters;
+    const auto* const linear = std::get_if<Linear>(&node.op);
+    reads.push_back({compiled(read.elements), *bytes_per_element, static_cast<double>(adapters),
+                     compiled(linear == nullptr ? Expr() : linear->rows)});
   }
   const bool has_backward = !in_tower(node) || trains_tower(whole);
   const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
   return {section,
           kind_of(node.op),
           in_attention_core(node),
-          is_layer_gemm(block, node),
+          is_layer_gemm(block, node) && !is_of_adapter(whole, analysis),
           !analysis.weights_read.empty(),
           compiled(block.repeat),
           compiled(forward.matrix_flops),

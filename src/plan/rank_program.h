@@ -92,6 +92,10 @@ class RankProgram {
   struct CompiledRead {
     CompiledExpr elements;
     double bytes_per_element;
+    double adapters;    ///< among which the tokens choose; 0: all read the whole weight
+    CompiledExpr rows;  ///< of one layer, if they choose
+
+    [[nodiscard]] double bytes(const SymbolValues& values) const;
   };
   struct CompiledNode {
     Section section;

@@ -28,6 +28,15 @@ void add_weights(const PlanQuestion& question, CommandWords& words, EngineComman
                   name_of(question.query.weights)));
 }
 
+/// Adapters of requests, which the engine loads by name.
+void add_adapters(const PlanQuestion& question, CommandWords& words) {
+  const Adapter& adapter = question.query.adapter;
+  if (adapter.kind == AdapterKind::none) return;
+  words.add("--enable-lora");
+  words.add("--max-loras", adapter.held);
+  words.add("--max-lora-rank", adapter.rank);
+}
+
 /// Types of the cache that are neither the activations' nor float8.
 void note_cache(const PlanQuestion& question, EngineCommand& command) {
   const KvCacheRequest& cache = question.query.kv_cache;
@@ -72,6 +81,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   words.add("--max-model-len", question.load.seq_len);
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
   add_weights(question, words, command);
+  add_adapters(question, words);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
   return finished(words, question, choice, std::move(command));
 }

@@ -313,9 +313,7 @@ class CallVisitor {
     const double steps = number(op.seq_len);
     const double units = number(op.batch * op.width);
     const KernelSizes sizes{number(op.batch), number(op.width), number(op.gates() * op.width)};
-    const bool narrow = policy_.narrow;
-    KernelCall gemm{
-        narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm, sizes, {}};
+    KernelCall gemm{recurrent_kernel(), sizes, {}};
     KernelCall gates = elements(KernelKind::silu, units * number(op.gates()));
     gemm.times = steps;
     gates.times = steps;
@@ -326,6 +324,9 @@ class CallVisitor {
     return {elements(kernel, number(op.elements))};
   }
   Calls operator()(const Activation& op) const {
+    if (op.kind == ActivationKind::gelu_new && policy_.engine == MeasuredEngine::pytorch) {
+      return gelu_by_operators(number(op.elements));
+    }
     return {elements(kernels_of(op.kind).plain, number(op.elements))};
   }
   Calls operator()(const GatedActivation& op) const {
@@ -462,6 +463,22 @@ class CallVisitor {
     // Chunks that overlap multiply some pairs twice.
     const double keys = number(shape.score_products()) / number(shape.queries);
     return {number(shape.batch * shape.heads), number(shape.queries), keys, number(shape.head_dim)};
+  }
+
+  /// The GEMM of a recurrence's step.
+  [[nodiscard]] KernelKind recurrent_kernel() const {
+    if (policy_.engine == MeasuredEngine::pytorch) return KernelKind::linear_warm;
+    return policy_.narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm;
+  }
+
+  /// GPT-2's GELU in PyTorch: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) is five scales and powers,
+  /// a tanh, a sum and a product.
+  static Calls gelu_by_operators(double count) {
+    KernelCall scales = elements(KernelKind::scale, count);
+    KernelCall pairs = elements(KernelKind::residual_add, count);
+    scales.times = 5;
+    pairs.times = 2;
+    return {scales, pairs, elements(KernelKind::tanh, count)};
   }
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {

@@ -24,6 +24,7 @@ struct LinearPolicy {
   RowPolicy rows;       ///< with the layout for few, weights are read once, in their stored type
   RowPolicy head_rows;  ///< of the head's layers
   bool narrow = false;  ///< that type is bfloat16
+  MeasuredEngine engine = MeasuredEngine::headroom;
 
   /// Returns whether a GEMM of `count` rows of `part` reads the layout for few.
   [[nodiscard]] bool streams(Part part, double count) const {

@@ -45,6 +45,7 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   StepTime step;
   step.overhead_s = profile.step_overhead_s + cold_share(state) * profile.cold_step_overhead_s;
   step.time_s = step.cached_s = step.overhead_s;
+  const double host_s = step.overhead_s;
   double spread = 0;
   for (const KernelCall& call : calls) {
     const KernelTime time = call_time(profile, call, state);
@@ -55,6 +56,11 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
     spread += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
     step.overhead_s += call.times * table.seconds.front().value_or(0);
+  }
+  if (state.runs_behind_host) {
+    // The host prepares this operator while the device still runs the one before.
+    step.time_s = std::max(host_s, step.time_s - host_s);
+    step.cached_s = std::max(host_s, step.cached_s - host_s);
   }
   step.low_s = std::max(0.0, own_share * step.time_s - spread);
   step.high_s = step.time_s + spread;

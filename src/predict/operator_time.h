@@ -29,6 +29,8 @@ struct StepWork {
 struct MachineState {
   double model_bytes = 0;  ///< weights; those outside the last-level cache come from memory
   double last_level_cache_bytes = 0;
+  /// Kernels queue up behind the host (MeasuredDevice).
+  bool runs_behind_host = false;
 };
 
 /// Time by measured curves. `own_share` is the calibration's fraction of the machine: other

@@ -26,6 +26,29 @@ double bytes_read_again(const Node& node, const NodeAnalysis& cost, const Bindin
   return static_cast<double>(again.evaluate(sizes)) / layers;
 }
 
+/// The engine of measured curves; headroom for a datasheet.
+MeasuredEngine engine_of(const MachineProfile& machine) {
+  const auto* const measured = std::get_if<MeasuredRates>(&machine.rates);
+  return measured == nullptr ? MeasuredEngine::headroom : measured->engine;
+}
+
+bool runs_behind_host(const MachineProfile& machine) {
+  const auto* const measured = std::get_if<MeasuredRates>(&machine.rates);
+  return measured != nullptr && measured->device && measured->device->runs_behind_host;
+}
+
+/// PyTorch's curves are of weights in the type of the activations.
+void require_plain_weights(const MachineProfile& machine, const Workload& workload) {
+  if (engine_of(machine) != MeasuredEngine::pytorch || !workload.weights) return;
+  if (name_of(*workload.weights) == name_of(workload.dtype)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} was measured with weights in the type of the activations, not in {}",
+                          machine.name, name_of(*workload.weights)),
+              {},
+              fmt::format("leave out {}, or choose a datasheet such as {} h100-80gb",
+                          Setting::weights, Setting::machine));
+}
+
 /// The graph that runs on `machine`: headroom's own kernels store weights in their own types.
 Graph graph_on(const MachineProfile& machine, const ModelSpec& spec, const GraphOptions& options) {
   const bool measured = std::holds_alternative<MeasuredRates>(machine.rates);
@@ -47,19 +70,23 @@ class Pass {
         machine_(machine),
         request_(request),
         part_(part),
-        profile_(curves_of(machine, request.threads)),
+        profile_(nullptr),
+        engine_(engine_of(machine)),
         own_share_(own_share(machine.context)) {}
 
   /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
+    require_plain_weights(machine_, workload);
+    profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
     ++passes_;
     const Graph graph = detail::graph_of(graph_on(machine_, spec_, graph_options(workload)), part_);
     const Analysis analysis = analyze(graph);
     const Bindings sizes = sizes_of(workload, graph);
     const detail::MachineState state{
-        static_cast<double>(detail::held_weight_bytes(spec_, workload, request_, part_)),
-        static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes))};
+        static_cast<double>(weight_bytes(graph, sizes, workload)),
+        static_cast<double>(std::max<std::int64_t>(1, machine_.last_level_cache_bytes)),
+        runs_behind_host(machine_)};
     std::size_t next = 0;
     for (const Block& block : graph.blocks) {
       const auto layers = static_cast<double>(block.repeat.evaluate(sizes));
@@ -116,9 +143,23 @@ class Pass {
     return static_cast<Bound>(std::ranges::max_element(seconds) - seconds.begin());
   }
 
+  /// Weights as the engine stores them.
+  [[nodiscard]] Integer weight_bytes(const Graph& graph, const Bindings& sizes,
+                                     const Workload& workload) const {
+    if (engine_ == MeasuredEngine::headroom) {
+      return detail::held_weight_bytes(spec_, workload, request_, part_);
+    }
+    Integer elements = 0;
+    for (const Weight& weight : graph.weights) {
+      elements = checked_add(elements, (weight.repeat * weight.elements()).evaluate(sizes));
+    }
+    return checked_multiply(elements, bytes_of(workload.dtype));
+  }
+
   /// Headroom's own kernels compute in float32.
   [[nodiscard]] Bindings sizes_of(const Workload& workload, const Graph& graph) const {
-    if (profile_ == nullptr) return detail::bindings_of_part(workload, graph, part_);
+    const bool own = profile_ != nullptr && engine_ == MeasuredEngine::headroom;
+    if (!own) return detail::bindings_of_part(workload, graph, part_);
     Workload run = workload;
     run.dtype = run.kv_dtype = DType::float32;
     Bindings sizes = detail::bindings_of_part(run, graph, part_);
@@ -149,11 +190,19 @@ class Pass {
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
                                   low ? workload.arithmetic_type() : workload.dtype);
     }
-    const detail::LinearPolicy policy{detail::row_policy(workload, request_),
-                                      detail::head_row_policy(workload, request_),
-                                      has_narrow_weights(workload)};
-    return detail::measured_time(*profile_, detail::kernel_calls(place, sizes, policy), work, state,
-                                 own_share_);
+    return detail::measured_time(*profile_,
+                                 detail::kernel_calls(place, sizes, linear_policy(workload)), work,
+                                 state, own_share_);
+  }
+
+  /// PyTorch has one layout of weights for any number of rows.
+  [[nodiscard]] detail::LinearPolicy linear_policy(const Workload& workload) const {
+    if (engine_ == MeasuredEngine::pytorch) {
+      const detail::RowPolicy one{.few = false, .many = true};
+      return {one, one, false, engine_};
+    }
+    return {detail::row_policy(workload, request_), detail::head_row_policy(workload, request_),
+            has_narrow_weights(workload), engine_};
   }
 
   void store(std::string path, const StepTime& step, double times) {
@@ -177,8 +226,9 @@ class Pass {
   const ModelSpec& spec_;
   const MachineProfile& machine_;
   TimeRequest request_;
-  const RankPart* part_;  ///< null: the whole model
-  const ThreadProfile* profile_;
+  const RankPart* part_;          ///< null: the whole model
+  const ThreadProfile* profile_;  ///< null: a datasheet
+  MeasuredEngine engine_;
   double own_share_;
   DType dtype_ = DType::float32;  ///< of the passes' GEMMs
   int passes_ = 0;                ///< kinds of passes added: the first, then decode steps
@@ -257,9 +307,9 @@ TimePrediction predict_time(const ModelSpec& spec, const Workload& workload,
 RankTime predict_rank_time(const ModelSpec& spec, const Workload& workload,
                            const MachineProfile& machine, const TimeRequest& request,
                            const RankPart& part) {
-  if (curves_of(machine, request.threads) == nullptr) {
+  if (!has_own_kernels(machine)) {
     throw Error(ErrorCode::invalid_input,
-                "ranks are predicted by measured curves, and this machine has a datasheet", {},
+                "ranks are predicted by curves of headroom's kernels, which this machine lacks", {},
                 "calibrate this machine");
   }
   return predict_part(spec, workload, machine, request, &part);

@@ -59,7 +59,11 @@ std::string bandwidth_text(const std::vector<BandwidthPoint>& points) {
 
 void add_rates(const MeasuredRates& rates, Document& document) {
   for (const ThreadProfile& profile : rates.by_threads) {
-    document.blocks.push_back(Heading{describe_threads(profile.threads)});
+    const bool own = rates.engine == MeasuredEngine::headroom;
+    document.blocks.push_back(
+        Heading{own ? describe_threads(profile.threads)
+                    : fmt::format("PyTorch · {} · {}", describe_threads(profile.threads),
+                                  name_of(profile.dtype))});
     document.add_line("GEMM peak",
                       fmt::format("{:.1f} GFLOP/s", peak_flops_per_s(profile) / kGiga));
     document.add_line("read bandwidth", bandwidth_text(profile.read));
@@ -159,11 +163,25 @@ struct MachineFigures {
   std::optional<Integer> memory;  ///< bytes
 };
 
+/// The fastest GEMMs of each type.
+MachineFigures figures_of_pytorch(const MeasuredRates& rates) {
+  MachineFigures figures;
+  for (const ThreadProfile& curves : rates.by_threads) {
+    auto& peak = curves.dtype == DType::float32 ? figures.float32 : figures.float16;
+    peak = std::max(peak.value_or(0), peak_flops_per_s(curves));
+    figures.bandwidth = std::max(figures.bandwidth, curves.read.back().bytes_per_s);
+  }
+  if (rates.device) figures.memory = rates.device->memory_bytes;
+  return figures;
+}
+
 MachineFigures figures_of(const MachineProfile& profile) {
   if (const auto* sheet = std::get_if<DatasheetRates>(&profile.rates)) {
     return {sheet->float32_flops_per_s, sheet->float16_flops_per_s, sheet->memory_bytes_per_s,
             sheet->memory.total.bytes};
   }
+  const auto& measured = std::get<MeasuredRates>(profile.rates);
+  if (measured.engine == MeasuredEngine::pytorch) return figures_of_pytorch(measured);
   const ThreadProfile& curves = *curves_of(profile, 0);
   return {peak_flops_per_s(curves), std::nullopt, curves.read.back().bytes_per_s, std::nullopt};
 }

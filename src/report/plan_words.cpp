@@ -63,7 +63,13 @@ Json training_json(const PlanQuery& query) {
 
 Json serving_json(const PlanQuery& query) {
   if (query.purpose != Purpose::serve) return nullptr;
-  return {{"kv_cache", request_json(query.kv_cache)}, {"prefill_tokens", query.prefill_tokens}};
+  Json json{{"kv_cache", request_json(query.kv_cache)}, {"prefill_tokens", query.prefill_tokens}};
+  const Adapter& adapter = query.adapter;
+  if (adapter.kind != AdapterKind::none) {
+    json["adapters"] = {
+        {"count", adapter.held}, {"rank", adapter.rank}, {"targets", name_of(adapter.targets)}};
+  }
+  return json;
 }
 
 /// The types of weights and KV-cache are null in training, where the recipe states them.
@@ -137,17 +143,25 @@ std::string describe(const PlanQuestion& question) {
       break;
   }
   words.push_back(fmt::format("{} attention", name_of(query.attention)));
-  switch (query.adapter.kind) {
+  if (query.adapter.kind != AdapterKind::none) words.push_back(describe_adapter(query));
+  return fmt::format("{}", fmt::join(words, " · "));
+}
+
+std::string describe_adapter(const PlanQuery& query) {
+  const Adapter& adapter = query.adapter;
+  switch (adapter.kind) {
     case AdapterKind::none:
       break;
     case AdapterKind::lora:
-      words.push_back(fmt::format("LoRA rank {}", query.adapter.rank));
-      break;
+      if (query.purpose == Purpose::serve) {
+        return fmt::format("{} LoRA adapter{} of rank {}", adapter.held,
+                           adapter.held == 1 ? "" : "s", adapter.rank);
+      }
+      return fmt::format("LoRA rank {}", adapter.rank);
     case AdapterKind::qlora:
-      words.push_back(fmt::format("QLoRA rank {}", query.adapter.rank));
-      break;
+      return fmt::format("QLoRA rank {}", adapter.rank);
   }
-  return fmt::format("{}", fmt::join(words, " · "));
+  return "no adapter";
 }
 
 std::string describe(const PlanChoice& choice, Purpose purpose) {

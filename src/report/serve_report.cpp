@@ -158,9 +158,11 @@ std::string plan_text(const ServedPlan& plan, const SchedulerLimits& limits) {
 }
 
 std::string types_text(const PlanQuestion& question) {
-  const std::vector<std::string> words{
-      fmt::format("{} × {}", question.devices, question.rates.name),
-      fmt::format("{} attention", name_of(question.query.attention))};
+  std::vector<std::string> words{fmt::format("{} × {}", question.devices, question.rates.name),
+                                 fmt::format("{} attention", name_of(question.query.attention))};
+  if (question.query.adapter.kind != AdapterKind::none) {
+    words.push_back(describe_adapter(question.query));
+  }
   return fmt::format("{}", fmt::join(words, " · "));
 }
 

@@ -34,6 +34,7 @@ Integer layer_bytes(Planner& planner, PlanChoice choice) {
 PlanQuery draft_query(PlanQuery query) {
   query.weights.reset();
   query.arithmetic.reset();
+  query.adapter = {};
   query.kv_cache = {};
   query.images = 0;
   query.audio = 0;

@@ -12,6 +12,7 @@ reports/measure.schema.json describes the JSON. torch.utils.flop_counter counts 
 later).
 """
 import argparse
+import copy
 import json
 import os
 import platform
@@ -49,13 +50,23 @@ def import_transformers():
     return transformers
 
 
-def build_with_transformers(arguments, transformers, values):
-    config = transformers.AutoConfig.for_model(values.pop("model_type"), **values)
-    config._attn_implementation = "sdpa" if arguments.attention == "fused" else "eager"
+def build_with_transformers(attention, transformers, values):
+    settings = dict(values)
+    config = transformers.AutoConfig.for_model(settings.pop("model_type"), **settings)
+    config._attn_implementation = "sdpa" if attention == "fused" else "eager"
     wanted = (values.get("architectures") or ["AutoModel"])[0]
     if wanted.endswith("LMHeadModel") or wanted.endswith("ForCausalLM"):
         return transformers.AutoModelForCausalLM.from_config(config)
     return transformers.AutoModel.from_config(config)
+
+
+def build_model(values, attention):
+    """Builds the model of a config with random weights: by Transformers, or without it by torch_models."""
+    transformers = import_transformers()
+    if transformers is None:
+        import torch_models
+        return torch_models.build(values, attention)
+    return build_with_transformers(attention, transformers, values)
 
 
 def build(arguments, torch):
@@ -63,12 +74,7 @@ def build(arguments, torch):
     with open(arguments.config, encoding="utf-8") as file:
         values = json.load(file)
     values = values.get("config", values)  # a headroom preset stores it under this key
-    transformers = import_transformers()
-    if transformers is None:
-        import torch_models
-        model = torch_models.build(values, arguments.attention)
-    else:
-        model = build_with_transformers(arguments, transformers, values)
+    model = build_model(values, arguments.attention)
     return model.eval().to(device=arguments.device, dtype=getattr(torch, arguments.dtype))
 
 
@@ -78,25 +84,38 @@ class Runner:
     def __init__(self, arguments, torch, model):
         self.arguments, self.torch, self.model = arguments, torch, model
         generator = torch.Generator().manual_seed(1)
-        vocabulary = model.config.vocab_size
+        config = model.config
 
         def tokens(count):
-            ids = torch.randint(0, vocabulary, (arguments.batch, count), generator=generator)
+            if not hasattr(config, "vocab_size"):  # a vision model
+                side = config.image_size
+                pixels = torch.rand(arguments.batch, config.num_channels, side, side, generator=generator)
+                return pixels.to(arguments.device, getattr(torch, arguments.dtype))
+            ids = torch.randint(0, config.vocab_size, (arguments.batch, count), generator=generator)
             return ids.to(arguments.device)
 
         self.prompt = tokens(arguments.past if arguments.phase == "decode" else arguments.seq)
         self.next = tokens(1)
-        self.ttft = []
+        self.ttft, self.cache = [], None
 
     def synchronize(self):
         if self.arguments.device.startswith("cuda"):
             self.torch.cuda.synchronize()
 
+    def filled_cache(self):
+        """A cache that a step has extended last, which decides its layout in memory."""
+        if self.arguments.past == 1:
+            return self.model(self.prompt, use_cache=True).past_key_values
+        cache = self.model(self.prompt[:, :-1], use_cache=True).past_key_values
+        return self.model(self.prompt[:, -1:], past_key_values=cache, use_cache=True).past_key_values
+
     def run(self):
         """Returns the seconds of one run."""
         cache = None
         if self.arguments.phase == "decode":
-            cache = self.model(self.prompt, use_cache=True).past_key_values
+            if self.cache is None:
+                self.cache = self.filled_cache()
+            cache = copy.deepcopy(self.cache)  # a step extends it
         self.synchronize()
         start = time.perf_counter()
         if self.arguments.phase == "decode":

@@ -136,14 +136,16 @@ def write_stores(folder):
 
 
 def write_all(folder):
-    """layer.json is ATTENTION_LAYER, linear.json LINEAR_TRANSFORMER, voxtral.json VOXTRAL; the
-    folder model has GPT2 with all weights, broken with one."""
+    """layer.json is ATTENTION_LAYER, linear.json LINEAR_TRANSFORMER, voxtral.json VOXTRAL; pytorch_cpu.json
+    is a machine that PyTorch measured; the folder model has GPT2 with all weights, broken with one."""
     for name, config in (("layer.json", ATTENTION_LAYER), ("linear.json", LINEAR_TRANSFORMER),
                          ("voxtral.json", VOXTRAL)):
         Path(folder, name).write_text(json.dumps(config), encoding="utf-8")
     command = "fit llama-3-8b --phase train --count 8 --tp 2 --sp --batch 16 --zero 1 --attention fused"
     runs = {"command": command.split(), "time_s": 0.55, "memory_bytes": 90_000_000_000, "name": "step"}
     Path(folder, "runs.jsonl").write_text(json.dumps(runs) + "\n", encoding="utf-8")
+    data = Path(__file__).resolve().parents[1] / "data"
+    shutil.copy(data / "machines" / "pytorch_cpu.json", Path(folder, "pytorch_cpu.json"))
     write_weights(folder)
     write_unknown(folder)
     write_stores(folder)

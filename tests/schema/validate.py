@@ -164,6 +164,8 @@ machines
 machines h100
 machines show a100-80gb
 machines show tpu-v5e
+machines show pytorch_cpu.json
+analyze gpt2 --seq 16 --machine pytorch_cpu.json
 models
 models --fit --machine rtx-4090
 presets list
