@@ -13,6 +13,7 @@
 #include "headroom/model_source.h"
 #include "interruption.h"
 #include "measure.h"
+#include "measured_weights.h"
 #include "model_reading.h"
 #include "output.h"
 #include "progress.h"
@@ -25,6 +26,7 @@
 #include "user_settings.h"
 #include "variations.h"
 #include "waiting_threads.h"
+#include "weight_reader.h"
 
 namespace headroom::cli {
 namespace {
@@ -54,20 +56,6 @@ struct MeasureCommand {
 fs::path weight_files(const MeasureCommand& command, const Model& model) {
   if (command.checkpoint == "random") return {};
   return command.checkpoint.empty() ? model.weight_files : command.checkpoint;
-}
-
-std::unique_ptr<measured::WeightSource> open_weights(const fs::path& files,
-                                                     const measured::MeasureOptions& options,
-                                                     const ModelSpec& spec) {
-  if (files.empty()) {
-    const bool in_blocks = options.storage == measured::HeldType::stored;
-    return in_blocks ? measured::random_blocks(spec, options.seed)
-                     : measured::random_weights(options.seed);
-  }
-  if (checkpoint::is_gguf(files)) {
-    return measured::stored_weights(spec, detail::read_gguf(files, spec));
-  }
-  return measured::checkpoint_weights(spec, checkpoint::Checkpoint(files));
 }
 
 measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& spec) {
@@ -169,29 +157,48 @@ std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
   return detail::OutputFile(command.save_output);
 }
 
-/// Sets the types in which the weights are held, and those of `model` to match: random ones in
-/// blocks of the type asked for, those of a GGUF file as stored unless another type is asked for.
-void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
-                    Model& model) {
-  measured::HeldType& storage = command.options.storage;
-  storage = storage_of(workload);
-  if (storage == measured::HeldType::stored && !weights.empty()) {
-    throw_invalid_input(fmt::format("--weights {} converts no files; {} runs as it is stored",
-                                    name_of(*workload.weights), weights.string()),
-                        "leave out --weights, or draw weights with --checkpoint random");
-  }
-  if (storage == measured::HeldType::stored) {
-    model.spec = stored_as(std::move(model.spec), *workload.weights);
-  } else if (!workload.weights && checkpoint::is_gguf(weights)) {
-    storage = measured::HeldType::stored;
-    model.weight_files = weights.string();
-    model = with_file_types(std::move(model));
-  }
-  if (storage != measured::HeldType::stored && command.activations) {
+/// Chooses the type of the activations that weights of this form are multiplied with.
+void choose_activations(MeasureCommand& command, StoredWeights stored) {
+  using measured::ActivationPath;
+  const bool in_blocks = stored == StoredWeights::random_blocks || stored == StoredWeights::gguf;
+  if (stored == StoredWeights::none && command.activations) {
     throw_invalid_input("--activations applies only to weights in blocks, and this run has none",
                         "leave it out, or use a GGUF file, or --weights q8_0");
   }
-  command.options.activations = command.activations.value_or(measured::ActivationPath::int8);
+  if (stored == StoredWeights::packed && command.activations == ActivationPath::int8) {
+    throw_invalid_input("quantised safetensors run with float32 activations",
+                        "leave out --activations, or use a GGUF file");
+  }
+  command.options.activations =
+      command.activations.value_or(in_blocks ? ActivationPath::int8 : ActivationPath::float32);
+}
+
+/// Sets the types in which the weights are held, and those of `model` to match: random ones in
+/// blocks of the type asked for, those of a GGUF file or of quantised safetensors as stored unless
+/// another type is asked for.
+void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
+                    Model& model) {
+  const StoredWeights stored = stored_weights_of(workload, weights);
+  choose_activations(command, stored);
+  command.options.storage =
+      stored == StoredWeights::none ? storage_of(workload) : measured::HeldType::stored;
+  switch (stored) {
+    case StoredWeights::none:
+    case StoredWeights::packed:
+      return;
+    case StoredWeights::random_blocks:
+      if (!weights.empty()) {
+        throw_invalid_input(fmt::format("--weights {} converts no files; {} runs as it is stored",
+                                        name_of(*workload.weights), weights.string()),
+                            "leave out --weights, or draw weights with --checkpoint random");
+      }
+      model.spec = stored_as(std::move(model.spec), *workload.weights);
+      return;
+    case StoredWeights::gguf:
+      model.weight_files = weights.string();
+      model = with_file_types(std::move(model));
+      return;
+  }
 }
 
 /// Names the weights that run in another type than they are stored in.
@@ -281,14 +288,14 @@ PreparedRun prepare(MeasureCommand& command) {
 Measured measure_one(MeasureCommand command) {
   auto [model, weights, file, workload] = prepare(command);
   const std::string name_note = model.name_note;
-  const bool is_gguf = checkpoint::is_gguf(weights);
+  const bool in_files_as_stored = is_quantised(weights);
   std::vector<std::string> notes = notes_on_run(model.spec, workload);
   Measurement measurement =
       measure_and_save(command, std::move(model), workload, weights, std::move(file));
   if (!name_note.empty()) measurement.warnings.push_back(name_note);
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
   for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
-  if (is_gguf && command.options.storage != measured::HeldType::stored) {
+  if (in_files_as_stored && command.options.storage != measured::HeldType::stored) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
                                 name_of(workload.weights.value_or(WeightType::float32))));
@@ -301,8 +308,8 @@ Measured measure_one(MeasureCommand command) {
 void require_runs_on_ranks(const MeasureCommand& command, const PreparedRun& run) {
   require_plan_runs(command.plan, command.options, run.model.spec, run.workload);
   if (command.options.storage == measured::HeldType::stored) {
-    throw_invalid_input("weights in blocks run on one process",
-                        "use safetensors, or --weights float32 with --checkpoint random");
+    throw_invalid_input("weights in blocks or groups run on one process",
+                        "add --weights float32, with --checkpoint random if the files are GGUF");
   }
 }
 
@@ -431,7 +438,7 @@ void add_measure_options(Command app, MeasureCommand& command) {
     command.request.weights = parse_weights(word);
   };
   app.add_text("--weights", "float32|bfloat16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0|mxfp4", set_weights,
-               "Type to hold weights in (those of a GGUF file as stored, others float32); types in "
+               "Type to hold weights in (quantised files as stored, others float32); types in "
                "blocks are for random weights")
       .group("Run");
   const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},

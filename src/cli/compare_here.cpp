@@ -3,8 +3,8 @@
 
 #include "calibrate/drift_watch.h"
 #include "compare_command.h"
-#include "gguf.h"
 #include "interruption.h"
+#include "measured_weights.h"
 #include "own_machine.h"
 #include "progress.h"
 #include "run_options.h"
@@ -70,10 +70,10 @@ Comparison compare_here(const CompareCommand& command) {
   Model model = command.reading.load(command.model);
   notes = notes_on_config(model.spec);
   if (!model.name_note.empty()) notes.push_back(model.name_note);
-  if (!command.request.weights && checkpoint::is_gguf(model.weight_files)) {
+  if (!command.request.weights && is_quantised(model.weight_files)) {
     notes.push_back(
         fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
-                    "for weights in blocks; measure runs those of {}",
+                    "for quantised weights; measure runs those of {}",
                     model.weight_files));
   }
   require_rates(command.request.weights);

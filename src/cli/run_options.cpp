@@ -64,6 +64,14 @@ class ShownWeights : public measured::WeightSource {
     show(shape);
     return source_->load_blocks(weight, shape, layer);
   }
+  measured::StoredGroups load_groups(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                     std::int64_t layer) override {
+    show(shape);
+    return source_->load_groups(weight, shape, layer);
+  }
+  std::optional<std::int64_t> count_file_bytes(const Weight& weight, std::int64_t layer) override {
+    return source_->count_file_bytes(weight, layer);
+  }
   void finish() override {
     source_->finish();
     show_progress(0, "first run, not timed");

@@ -1,10 +1,11 @@
-// ModelWeights in the blocks of their source: loading, packing and counting by type.
+// ModelWeights in the blocks or groups of their source: loading, packing and counting by type.
 #include <algorithm>
 #include <span>
 #include <utility>
 
 #include "evaluate.h"
 #include "headroom/error.h"
+#include "stored_nodes.h"
 #include "weights.h"
 
 namespace headroom::measured {
@@ -12,20 +13,19 @@ namespace {
 
 bool is_bias(const Weight& weight) { return weight.path.ends_with(".bias"); }
 
-/// Number of experts of an operator's weights.
-std::int64_t experts_of(const Node& node, const Bindings& sizes) {
+}  // namespace
+
+std::int64_t stored_experts_of(const Node& node, const Bindings& sizes) {
   const auto* const op = std::get_if<ExpertLinear>(&node.op);
   return op == nullptr ? 1 : integer_of(op->num_experts, sizes);
 }
 
-std::int64_t inputs_of(const Node& node, const Bindings& sizes) {
+std::int64_t stored_inputs_of(const Node& node, const Bindings& sizes) {
   if (const auto* const op = std::get_if<ExpertLinear>(&node.op)) {
     return integer_of(op->in_features, sizes);
   }
   return integer_of(std::get<Linear>(node.op).in_features, sizes);
 }
-
-}  // namespace
 
 StoredBlocks WeightSource::load_blocks(const Weight& weight,
                                        const std::vector<std::int64_t>& /*shape*/,
@@ -40,7 +40,7 @@ bool ModelWeights::can_stay_stored(const Node& node, std::int64_t layer,
     const Weight& weight = graph_.weights[id];
     if (is_bias(weight)) return true;
     return !read_as_floats_.contains(id) && !also_unpacked_.contains(weight.path) &&
-           source.type_of(weight, shape_of(weight), layer).blocks.has_value();
+           source.type_of(weight, shape_of(weight), layer).form != StoredForm::values_only;
   };
   // A table alone stays; positions and types are added to its rows as float32.
   if (std::holds_alternative<TokenEmbedding>(node.op)) return stays(node.weights.front());
@@ -51,10 +51,12 @@ void ModelWeights::load_weights(const Node& node, std::int64_t layer, WeightSour
   const bool stored = can_stay_stored(node, layer, source);
   for (const WeightId id : node.weights) {
     const Weight& weight = graph_.weights[id];
-    if (stored && !is_bias(weight) && !read_as_floats_.contains(id)) {
-      load_blocks(weight, layer, source);
-    } else {
+    if (!stored || is_bias(weight) || read_as_floats_.contains(id)) {
       load(weight, layer, source);
+    } else if (source.type_of(weight, shape_of(weight), layer).form == StoredForm::groups) {
+      load_groups(weight, layer, source);
+    } else {
+      load_blocks(weight, layer, source);
     }
   }
 }
@@ -66,14 +68,14 @@ void ModelWeights::load_blocks(const Weight& weight, std::int64_t layer, WeightS
   std::int64_t elements = 1;
   for (const std::int64_t size : shape) elements *= size;
   const std::string name(checkpoint::info(blocks.type).name);
-  count(weight, {name, name, elements, std::ssize(blocks.bytes)});
+  count(weight, {name, name, elements, std::ssize(blocks.bytes)}, std::ssize(blocks.bytes));
   blocks_[{weight.path, layer}] = std::move(blocks);
 }
 
-void ModelWeights::count(const Weight& weight, WeightFormat format) {
+void ModelWeights::count(const Weight& weight, WeightFormat format, std::int64_t stored_bytes) {
   if (weight.kind != WeightKind::parameter) return;
   parameters_ += format.parameters;
-  bytes_ += format.bytes;
+  bytes_ += stored_bytes;
   WeightFormat& all = formats_[format.stored + " " + format.held];
   format.parameters += all.parameters;
   format.bytes += all.bytes;
@@ -82,7 +84,7 @@ void ModelWeights::count(const Weight& weight, WeightFormat format) {
 
 void ModelWeights::pack_blocks(const Node& node, std::int64_t layer) {
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
-  const auto experts = static_cast<std::size_t>(experts_of(node, graph_.sizes));
+  const auto experts = static_cast<std::size_t>(stored_experts_of(node, graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     const auto own = [&](auto all) {
       const std::size_t size = all.size() / experts;
@@ -98,19 +100,10 @@ void ModelWeights::pack_blocks(const Node& node, std::int64_t layer) {
         parts.push_back({blocks.type, own(std::span<const std::byte>(blocks.bytes)), {}});
       }
     }
-    packed.push_back(
-        std::make_unique<PackedLinear>(parts, inputs_of(node, graph_.sizes), options_.activations));
+    packed.push_back(std::make_unique<PackedLinear>(parts, stored_inputs_of(node, graph_.sizes),
+                                                    options_.activations));
   }
   for (const WeightId id : node.weights) blocks_.erase({graph_.weights[id].path, layer});
-}
-
-void ModelWeights::keep_block_tables() {
-  for (auto& [key, blocks] : std::exchange(blocks_, {})) {
-    const auto weight = std::ranges::find(graph_.weights, key.first, &Weight::path);
-    const BlockPart table{blocks.type, blocks.bytes, {}};
-    block_tables_[key.first] = std::make_unique<PackedLinear>(
-        std::span(&table, 1), shape_of(*weight).back(), options_.activations);
-  }
 }
 
 std::vector<WeightFormat> ModelWeights::formats() const {

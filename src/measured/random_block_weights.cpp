@@ -44,7 +44,8 @@ class RandomBlocks final : public WeightSource {
     const std::string& name = formats_.of(weight, layer).name;
     const auto type = type_with_kernels(name);
     const bool whole = type && shape.back() % checkpoint::info(*type).block_size == 0;
-    return {name == "F32" ? "" : name, whole ? type : std::nullopt};
+    return {name == "F32" ? "" : name, whole ? type : std::nullopt,
+            whole ? StoredForm::blocks : StoredForm::values_only};
   }
 
   StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,

@@ -26,19 +26,23 @@ Integer product(Factors... factors) {
   return result;
 }
 
-/// Returns whether kernels read blocks of the ggml type with this name.
-bool stays_stored(std::string_view format) {
+/// Returns whether weights of this format are held as they are stored. Of the ggml types those
+/// with kernels are; a quantised model's packed weights, and its matrices of 16 bits, are too.
+bool stays_stored(std::string_view format, const ModelSpec& spec) {
   const auto named =
       std::ranges::find(checkpoint::ggml_types(), format, &checkpoint::GgmlTypeInfo::name);
-  return named != checkpoint::ggml_types().end() && has_block_kernels(named->type);
+  const bool is_ggml = named != checkpoint::ggml_types().end();
+  if (is_ggml && has_block_kernels(named->type)) return true;
+  return !spec.quantization.empty() && format != "F32";
 }
 
-/// Bytes of weights in the blocks of their types; of types without kernels, as float32.
+/// Bytes of weights in their types; of types without kernels, as float32.
 Integer stored_weight_bytes(const ModelSpec& spec, const Graph& graph) {
   Integer bytes = 0;
   for (const StorageGroup& group : stored_weights(spec, graph).groups) {
-    bytes = checked_add(
-        bytes, stays_stored(group.format) ? group.bytes : product(kFloat32Bytes, group.parameters));
+    bytes = checked_add(bytes, stays_stored(group.format, spec)
+                                   ? group.bytes
+                                   : product(kFloat32Bytes, group.parameters));
   }
   return bytes;
 }

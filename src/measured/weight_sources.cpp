@@ -156,6 +156,7 @@ class StoredWeights final : public WeightSource {
   [[nodiscard]] SourceType type_of(const Weight& weight, const std::vector<std::int64_t>& /*shape*/,
                                    std::int64_t layer) const override {
     if (is_omitted_table(weight)) return {};
+    if (const auto grouped = type_in_groups(weight, layer)) return *grouped;
     std::optional<checkpoint::GgmlType> type;
     bool stays = true;
     for (const WeightPlace& place : places_of(weight, layer)) {
@@ -167,8 +168,9 @@ class StoredWeights final : public WeightSource {
       type = own;
     }
     if (!type || *type == checkpoint::GgmlType::f32) return {};
-    const bool has_kernels = has_block_kernels(*type);
-    return {std::string(checkpoint::info(*type).name), stays && has_kernels ? type : std::nullopt};
+    stays = stays && has_block_kernels(*type);
+    return {std::string(checkpoint::info(*type).name), stays ? type : std::nullopt,
+            stays ? StoredForm::blocks : StoredForm::values_only};
   }
 
   StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
@@ -189,6 +191,33 @@ class StoredWeights final : public WeightSource {
     }
     if (rows != 0) throw_missing_rows(weight, layer);
     return all;
+  }
+
+  StoredGroups load_groups(const Weight& weight, const std::vector<std::int64_t>& shape,
+                           std::int64_t layer) override {
+    StoredGroups all;
+    std::int64_t rows = element_count(shape) / shape.back();
+    for (const WeightPlace& listed : places_of(weight, layer)) {
+      const auto found = find(listed.name);
+      const WeightPlace place = listed.joined > 1 ? listed.sized_as(found->shape) : listed;
+      all.push_back(part_of(place, reader_->read_groups(found->name, place.expert)));
+      rows -= place.wanted.rows;
+      used_.insert(found->name);
+    }
+    if (rows != 0) throw_missing_rows(weight, layer);
+    return all;
+  }
+
+  std::optional<std::int64_t> count_file_bytes(const Weight& weight, std::int64_t layer) override {
+    std::int64_t bytes = 0;
+    for (const WeightPlace& place : places_of(weight, layer)) {
+      const auto found = find(place.name);
+      if (!found) continue;  // a table that the file omits
+      const auto in_files = reader_->file_bytes(found->name);
+      if (!in_files) return std::nullopt;
+      if (counted_.insert(found->name).second) bytes += static_cast<std::int64_t>(*in_files);
+    }
+    return bytes;
   }
 
   void finish() override {
@@ -213,6 +242,38 @@ class StoredWeights final : public WeightSource {
       if (auto shape = reader_->shape(longer)) return FoundTensor{longer, std::move(*shape)};
     }
     return std::nullopt;
+  }
+
+  /// The type of a weight whose tensors are all in groups of codes, or of 16 bits, with rows as the
+  /// weight's; only the name if kernels need its values. Empty if the reader names no type.
+  [[nodiscard]] std::optional<SourceType> type_in_groups(const Weight& weight,
+                                                         std::int64_t layer) const {
+    SourceType type{.form = StoredForm::groups};
+    for (const WeightPlace& place : places_of(weight, layer)) {
+      const auto found = find(place.name);
+      if (!found || !place.fits(found->shape)) return std::nullopt;  // load() refuses it
+      type.name = reader_->type_name(found->name);
+      if (type.name.empty()) return std::nullopt;
+      const bool stays = reader_->group_format(found->name).has_value() &&
+                         place.layout.order == reader_->groups_are(found->name) &&
+                         (place.layout.stacking == detail::Stacking::alone ||
+                          place.layout.axis == detail::StackAxis::out);
+      if (!stays || has_unit_rows(weight, layer)) type.form = StoredForm::values_only;
+    }
+    if (type.name == "F32") type.name.clear();
+    return type;
+  }
+
+  /// The rows of `whole`, [out, in], that `place` selects.
+  static checkpoint::GroupedWeights part_of(const WeightPlace& place,
+                                            checkpoint::GroupedWeights whole) {
+    if (place.layout.stacking == detail::Stacking::alone) return whole;
+    std::vector<std::int64_t> rows;
+    rows.reserve(static_cast<std::size_t>(place.wanted.rows));
+    for (const StoredRun& run : runs_of(place, detail::StackAxis::out, 0, place.wanted.rows)) {
+      for (std::int64_t i = 0; i < run.count; ++i) rows.push_back(run.stored + i);
+    }
+    return checkpoint::select_rows(whole, rows);
   }
 
   /// Returns whether the class divides the weight's rows by their lengths, and the file does not.
@@ -357,6 +418,7 @@ class StoredWeights final : public WeightSource {
   detail::WeightPlaces places_;
   std::unique_ptr<WeightReader> reader_;
   std::set<std::string> used_;
+  std::set<std::string> counted_;  ///< tensors whose bytes are counted
 };
 
 }  // namespace

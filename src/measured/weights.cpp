@@ -140,7 +140,7 @@ void ModelWeights::load_all(const ModelSpec& spec, WeightSource& source) {
     pack(*job.node, job.layer);
     drop_packed_values(*job.node, job.layer);
   }
-  keep_block_tables();
+  keep_stored_tables();
   load_unread(spec, source);
   source.finish();
 }
@@ -215,7 +215,11 @@ void ModelWeights::load(const Weight& weight, std::int64_t layer, WeightSource& 
     name = source.type_of(weight, shape_of(weight), layer).name;
   }
   if (name.empty()) name = kFloat32;
-  count(weight, {std::move(name), std::string(kFloat32), elements, elements * stored_bytes});
+  const std::int64_t bytes = elements * stored_bytes;
+  std::optional<std::int64_t> in_files;
+  if (options_.storage == HeldType::stored) in_files = source.count_file_bytes(weight, layer);
+  count(weight, {std::move(name), std::string(kFloat32), elements, bytes},
+        in_files.value_or(bytes));
   values_[{weight.path, layer}] = std::move(values);
 }
 
@@ -223,10 +227,9 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const Projection projection = projection_of(node, graph_.sizes).value();
   auto& packed = linears_[{graph_.weights[node.weights.front()].path, layer}];
   if (!packed.empty()) return;  // packed for another layer that shares it
-  if (blocks_.contains({graph_.weights[node.weights.front()].path, layer})) {
-    pack_blocks(node, layer);
-    return;
-  }
+  const Key first{graph_.weights[node.weights.front()].path, layer};
+  if (blocks_.contains(first)) return pack_blocks(node, layer);
+  if (groups_.contains(first)) return pack_groups(node, layer);
   normalise_weight(node, layer);
   const bool in_head = node.component.part == Part::head;
   RowRange rows = in_head ? options_.head_rows.value_or(options_.rows) : options_.rows;
@@ -339,7 +342,7 @@ RowReader ModelWeights::word_rows(const std::string& path) const {
                      [](std::uint16_t bits) { return float_of_bfloat16(bits); });
     };
   }
-  if (const auto table = block_tables_.find(path); table != block_tables_.end()) {
+  if (const auto table = stored_tables_.find(path); table != stored_tables_.end()) {
     return
         [&matrix = *table->second](std::int64_t row, float* to) { (void)matrix.read_row(row, to); };
   }
@@ -354,7 +357,7 @@ std::int64_t ModelWeights::held_bytes() const {
   for (const auto& [path, table] : bfloat16_tables_) {
     bytes += static_cast<std::int64_t>(table.size() * sizeof(std::uint16_t));
   }
-  for (const auto& [path, table] : block_tables_) bytes += table->held_bytes();
+  for (const auto& [path, table] : stored_tables_) bytes += table->held_bytes();
   for (const auto& [key, experts] : linears_) {
     for (const auto& linear : experts) bytes += linear->held_bytes();
   }

@@ -22,10 +22,14 @@
 
 namespace headroom::measured {
 
+/// Form in which kernels can read a source's weight beside its values.
+enum class StoredForm { values_only, blocks, groups };
+
 /// Type in which a source holds a weight.
 struct SourceType {
   std::string name{};  ///< "Q4_K", "F16"; empty for float32, or if the source has no types
   std::optional<checkpoint::GgmlType> blocks{};  ///< if kernels can read its blocks
+  StoredForm form = StoredForm::values_only;
 };
 
 /// A weight in ggml's blocks, row after row.
@@ -34,7 +38,11 @@ struct StoredBlocks {
   std::vector<std::byte> bytes{};
 };
 
-/// Source of weights. `load` or `load_blocks` is called once for every weight of every layer.
+/// A weight in groups of codes: matrices whose rows together are its rows, in order.
+using StoredGroups = std::vector<checkpoint::GroupedWeights>;
+
+/// Source of weights. `load`, `load_blocks` or `load_groups` is called once for every weight of
+/// every layer.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
@@ -56,6 +64,15 @@ class WeightSource {
   /// As `load`, in the blocks that `type_of` names.
   virtual StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
                                    std::int64_t layer);
+  /// As `load`, in groups of codes, if `type_of` names this form.
+  virtual StoredGroups load_groups(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                   std::int64_t layer);
+  /// Bytes of the weight in its files, each tensor counted for the first weight that asks; empty if
+  /// the source counts none.
+  virtual std::optional<std::int64_t> count_file_bytes(const Weight& /*weight*/,
+                                                       std::int64_t /*layer*/) {
+    return std::nullopt;
+  }
   /// Throws Error{invalid_input} if the source has tensors that were never loaded.
   virtual void finish() = 0;
 };
@@ -121,15 +138,18 @@ class ModelWeights {
 
   [[nodiscard]] std::vector<Job> jobs() const;
   void load(const Weight& weight, std::int64_t layer, WeightSource& source);
-  /// Loads the weights of `node`, in blocks if all its matrices have some.
+  /// Loads the weights of `node`, in blocks or groups if all its matrices have some.
   void load_weights(const Node& node, std::int64_t layer, WeightSource& source);
   [[nodiscard]] bool can_stay_stored(const Node& node, std::int64_t layer,
                                      const WeightSource& source) const;
   void load_blocks(const Weight& weight, std::int64_t layer, WeightSource& source);
-  void count(const Weight& weight, WeightFormat format);
+  void load_groups(const Weight& weight, std::int64_t layer, WeightSource& source);
+  /// Counts a loaded weight, in memory as `format` and `stored_bytes` in its storage type.
+  void count(const Weight& weight, WeightFormat format, std::int64_t stored_bytes);
   void pack_blocks(const Node& node, std::int64_t layer);
-  /// Lays out the tables in blocks that no packed layer has.
-  void keep_block_tables();
+  void pack_groups(const Node& node, std::int64_t layer);
+  /// Lays out the tables in blocks or groups that no packed layer has.
+  void keep_stored_tables();
   void find_unpacked_weights();
   /// Loads the weights that no operator reads but that are part of the model.
   void load_unread(const ModelSpec& spec, WeightSource& source);
@@ -151,9 +171,10 @@ class ModelWeights {
   std::set<WeightId> read_as_floats_;  ///< by operators without kernels for blocks
   std::map<Key, AlignedVector<float>> values_;
   std::map<Key, StoredBlocks> blocks_;  ///< loaded and not yet packed
+  std::map<Key, StoredGroups> groups_;  ///< likewise
   std::map<std::string, WeightFormat> formats_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
-  std::map<std::string, std::unique_ptr<PackedLinear>> block_tables_;
+  std::map<std::string, std::unique_ptr<PackedLinear>> stored_tables_;
   std::map<Key, std::vector<std::unique_ptr<PackedLinear>>>
       linears_;  ///< one per expert or convolution tap
   std::int64_t parameters_ = 0;

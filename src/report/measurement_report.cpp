@@ -70,7 +70,7 @@ std::string formats_text(const std::vector<WeightFormat>& formats) {
 std::string arithmetic_text(const std::string& activations) {
   return activations == "int8"
              ? "activations int8 in blocks of 32 · integer products, summed in float32"
-             : "activations float32 · weights in blocks decoded to float32";
+             : "activations float32 · stored weights decoded to float32";
 }
 
 Json formats_json(const std::vector<WeightFormat>& formats) {

@@ -58,6 +58,11 @@ std::vector<std::byte> WeightReader::read_blocks(const std::string& /*name*/,
   throw Error(ErrorCode::internal, "the file has no blocks");
 }
 
+checkpoint::GroupedWeights WeightReader::read_groups(const std::string& /*name*/,
+                                                     std::optional<std::int64_t> /*expert*/) const {
+  throw Error(ErrorCode::internal, "the file has no groups of codes");
+}
+
 void WeightReader::read_part(const std::string& name, std::optional<std::int64_t> expert,
                              std::int64_t first, std::span<float> out) const {
   const std::optional<std::vector<std::int64_t>> sizes = shape(name);

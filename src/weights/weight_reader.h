@@ -1,4 +1,5 @@
-// Reads stored tensors by name, for all file formats: as float32, or in ggml's blocks.
+// Reads stored tensors by name, for all file formats: as float32, in ggml's blocks, or in the
+// codes of quantised safetensors.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,11 @@
 
 #include "checkpoint.h"
 #include "ggml_type.h"
+#include "grouped_weights.h"
+#include "headroom/expr.h"
 #include "headroom/model_spec.h"
 #include "stored/names.h"
+#include "stored/stored_layout.h"
 
 namespace headroom::detail {
 
@@ -47,6 +51,25 @@ class WeightReader {
   /// as read does.
   [[nodiscard]] virtual std::vector<std::byte> read_blocks(
       const std::string& name, std::optional<std::int64_t> expert) const;
+  /// The format of a tensor that read_groups returns; empty for all others.
+  [[nodiscard]] virtual std::optional<std::string> group_format(const std::string& /*name*/) const {
+    return std::nullopt;
+  }
+  /// The tensor, a matrix, or one of its stacked experts, in groups of codes. Throws
+  /// Error{invalid_input} for tensors that do not fit together and forms that no kernel runs.
+  [[nodiscard]] virtual checkpoint::GroupedWeights read_groups(
+      const std::string& name, std::optional<std::int64_t> expert) const;
+  /// The order in which `read` returns the matrix that read_groups returns as [out, in].
+  [[nodiscard]] virtual StoredOrder groups_are(const std::string& /*name*/) const {
+    return StoredOrder::as_is;
+  }
+  /// Bytes of the tensor in its files, its scales and zero points included; empty if the reader
+  /// counts none.
+  [[nodiscard]] virtual std::optional<Integer> file_bytes(const std::string& /*name*/) const {
+    return std::nullopt;
+  }
+  /// The stored type of the tensor, for display; empty if the reader names none.
+  [[nodiscard]] virtual std::string type_name(const std::string& /*name*/) const { return {}; }
   /// Throws Error{invalid_input} if a file was changed since it was opened: what was read is not to
   /// be used.
   virtual void require_unchanged() const = 0;
@@ -55,6 +78,14 @@ class WeightReader {
 };
 
 [[nodiscard]] std::unique_ptr<WeightReader> read_checkpoint(checkpoint::Checkpoint checkpoint);
+
+/// Returns whether safetensors at `files`, a file, an index or a folder, have packed weights:
+/// several tensors that are one weight. False for files that cannot be read.
+[[nodiscard]] bool has_packed_weights(const std::filesystem::path& files);
+
+/// Reads such safetensors, packed weights under the names and shapes that they unpack to. The
+/// config.json beside them decides where tensors alone do not. Throws Error{invalid_input}.
+[[nodiscard]] std::unique_ptr<WeightReader> read_packed(const std::filesystem::path& files);
 
 /// Reads a GGUF file and the rest of its split as the family's original checkpoints: the
 /// converter's changes are reversed. Throws Error{invalid_input} if the file is not valid or the

@@ -1,5 +1,5 @@
 // Linear layers packed as quantisation libraries write them, for tests of stored weights. Shapes
-// are those of a layer [out, in]; see src/inspect/packing.h for the sources.
+// are those of a layer [out, in]; see src/weights/packing.h for the sources.
 #pragma once
 
 #include "inspect/model_folder.h"

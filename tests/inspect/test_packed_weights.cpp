@@ -1,5 +1,5 @@
 // Packed weights count as their unpacked values. Shapes are those that each library writes for a
-// linear layer [out, in]; see src/inspect/packing.h for the sources.
+// linear layer [out, in]; see src/weights/packing.h for the sources.
 #include <doctest/doctest.h>
 
 #include "inspect/packed_linear.h"

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "headroom/attention_spec.h"
 #include "kernel_data.h"
 #include "linear_attention.h"
 
+using headroom::FeatureMapKind;
 using namespace headroom::measured;
 using namespace headroom::measured::testing;
 

@@ -1,6 +1,6 @@
 // Stored bytes as the files hold them: weights and extras sum to the header's tensors, to the unit,
 // and the rules of a config give the same. Shapes are those that each library writes for a linear
-// layer [out, in]; see src/inspect/packing.h for the sources.
+// layer [out, in]; see src/weights/packing.h for the sources.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -140,7 +140,14 @@ PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_fe
 PackedLinear::PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features,
                            ActivationPath path)
     : in_(in_features), out_(0) {
-  BlockLinear linear = make_block_kernel(parts, in_features, path);
+  PackedKernel linear = make_block_kernel(parts, in_features, path);
+  out_ = linear.out;
+  few_ = std::move(linear.kernel);
+}
+
+PackedLinear::PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features)
+    : in_(in_features), out_(0) {
+  PackedKernel linear = make_group_kernel(parts, in_features);
   out_ = linear.out;
   few_ = std::move(linear.kernel);
 }

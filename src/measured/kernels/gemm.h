@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ggml_type.h"
+#include "grouped_weights.h"
 
 namespace headroom::measured {
 
@@ -16,7 +17,7 @@ enum class Backend { eigen, onednn };
 /// Storage type of weights for few rows, which are bound by reading them. bfloat16 rounds every
 /// weight to 8 significant bits for any number of rows, so that prefill and decode compute the same
 /// function.
-/// `stored` keeps weights that a source has in blocks as these blocks, the others as float32.
+/// `stored` keeps weights that a source has in blocks or in groups as these, the others as float32.
 enum class HeldType { float32, bfloat16, stored };
 
 /// Path of the activations of weights in blocks: as they are, each weight decoded to float32, or
@@ -42,6 +43,12 @@ struct LinearPart {
 struct BlockPart {
   checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
   std::span<const std::byte> blocks;
+  std::span<const float> bias;
+};
+
+/// Weight [out, in] in groups of codes, and bias [out] or empty.
+struct GroupPart {
+  const checkpoint::GroupedWeights* weights = nullptr;
   std::span<const float> bias;
 };
 
@@ -83,6 +90,10 @@ class PackedLinear {
   /// Holds weights in their blocks, in one layout for any number of rows. `in_features` must fill
   /// whole blocks. Throws Error{internal} for a type without kernels.
   PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features, ActivationPath path);
+
+  /// Likewise in groups of codes, each decoded to float32 for the product. Throws Error{internal}
+  /// for groups that do not fill words.
+  PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features);
 
   [[nodiscard]] std::int64_t in_features() const noexcept { return in_; }
   [[nodiscard]] std::int64_t out_features() const noexcept { return out_; }

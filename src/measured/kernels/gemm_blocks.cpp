@@ -154,8 +154,8 @@ std::int64_t int8_scratch_bytes() {
   return static_cast<std::int64_t>(int8_scratch().size() * sizeof(Int8Block));
 }
 
-BlockLinear make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
-                              ActivationPath path) {
+PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
+                               ActivationPath path) {
   std::vector<BlockMatrix> matrices;
   for (const BlockPart& part : parts) matrices.emplace_back(part.type, part.blocks, in);
   PooledVector<float> bias = stacked_bias(parts, matrices);

@@ -46,13 +46,14 @@ std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
                                                  const LinearOptions& options);
 
-/// Kernel for weights in blocks, and the outputs of all its parts together.
-struct BlockLinear {
+/// Kernel for weights that stay as they are stored, and the outputs of all its parts together.
+struct PackedKernel {
   std::unique_ptr<LinearKernel> kernel;
   std::int64_t out = 0;
 };
-[[nodiscard]] BlockLinear make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
-                                            ActivationPath path);
+[[nodiscard]] PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
+                                             ActivationPath path);
+[[nodiscard]] PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in);
 
 /// Bytes of the scratch for int8 activations on this thread.
 [[nodiscard]] std::int64_t int8_scratch_bytes();

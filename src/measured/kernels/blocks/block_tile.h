@@ -36,21 +36,23 @@ constexpr std::size_t block_bytes(std::span<const BlockField> fields) {
 }
 
 /// Float16 of kLanes rows as float32. GCC 12 warns about the form without a mask.
-inline Floats widen_halves(const std::byte* from) {
+inline Floats widen_halves(simd::Halves halves) {
 #if defined(__AVX512F__)
-  return std::bit_cast<Floats>(
-      _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+  return std::bit_cast<Floats>(_mm512_maskz_cvtph_ps(0xffff, std::bit_cast<__m256i>(halves)));
 #elif defined(__AVX__) && defined(__F16C__)
-  return std::bit_cast<Floats>(
-      _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  return std::bit_cast<Floats>(_mm256_cvtph_ps(std::bit_cast<__m128i>(halves)));
 #else
-  simd::Halves halves;
-  std::memcpy(&halves, from, sizeof halves);
   const Words bits = __builtin_convertvector(halves, Words);
   // The exponent's bias is 15 instead of 127; multiplying also normalises subnormal numbers.
   const Floats magnitude = std::bit_cast<Floats>((bits & 0x7fffU) << 13U) * 0x1p112F;
   return std::bit_cast<Floats>(std::bit_cast<Words>(magnitude) | (bits & 0x8000U) << 16U);
 #endif
+}
+
+inline Floats widen_halves(const std::byte* from) {
+  simd::Halves halves;
+  std::memcpy(&halves, from, sizeof halves);
+  return widen_halves(halves);
 }
 
 /// Unsigned bytes of kLanes rows. GCC 12 moves the lanes of a vector conversion one by one.

@@ -1,7 +1,7 @@
 // Weights as MLX, torchao and HQQ store them. Sources: mlx_lm/utils.py and mlx/ops.cpp, quantize;
 // torchao/prototype/safetensors/safetensors_support.py and the tensor classes in
 // torchao/quantization/quantize_/workflows; HQQLinear.state_dict in hqq/core/quantize.py.
-// Internal to src/inspect.
+// Internal to src/weights.
 #pragma once
 
 #include <cstdint>

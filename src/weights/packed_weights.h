@@ -13,6 +13,8 @@
 namespace headroom::detail {
 
 struct PackedWeight {
+  Packing packing = Packing::scaled;
+  std::string base;                 ///< common prefix of the names of its pieces
   std::string name;                 ///< of the unpacked tensor
   std::string type;                 ///< how it is stored: "GPTQ 4-bit"
   std::vector<std::int64_t> shape;  ///< unpacked

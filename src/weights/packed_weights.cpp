@@ -303,6 +303,8 @@ std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
     auto result = unpacker.unpack(base, group);
     if (!result) continue;
     PackedWeight& weight = packed.emplace_back();
+    weight.packing = packing_of(group);
+    weight.base = base;
     weight.name = std::move(result->name);
     weight.type = std::move(result->type);
     weight.shape = std::move(result->shape);

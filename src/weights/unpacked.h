@@ -1,5 +1,5 @@
 // Logical name, shape and type of a weight that is stored as several tensors. Internal to
-// src/inspect.
+// src/weights.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,146 @@
+#include "grouped_matrix.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "headroom/error.h"
+
+namespace headroom::measured::groups {
+namespace {
+
+using blocks::kRowsAtOnce;
+using checkpoint::CodeKind;
+using checkpoint::GroupedWeights;
+using simd::kLanes;
+
+/// Bytes of a row that are read at once.
+std::int64_t unit_of(CodeKind kind) {
+  switch (kind) {
+    case CodeKind::nibble:
+      return 4;
+    case CodeKind::int8:
+    case CodeKind::float8:
+      return 1;
+    case CodeKind::float16:
+    case CodeKind::bfloat16:
+      break;
+  }
+  return 2;
+}
+
+/// Columns of a nibble's word share a scale.
+bool fills_words(const GroupedWeights& weights) {
+  if (weights.kind != CodeKind::nibble) return true;
+  constexpr std::int64_t kWord = 8;
+  return weights.columns % kWord == 0 && (weights.group % kWord == 0 || weights.groups() == 1);
+}
+
+}  // namespace
+
+GroupedMatrix::GroupedMatrix(const GroupedWeights& weights)
+    : kind_(weights.kind),
+      kernels_(&kernels_of(weights.kind)),
+      levels_(weights.levels),
+      rows_(weights.rows),
+      columns_(weights.columns),
+      group_(weights.group),
+      scales_(weights),
+      order_(weights.order.begin(), weights.order.end()) {
+  if (!fills_words(weights)) throw Error(ErrorCode::internal, "groups do not fill whole words");
+  codes_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
+    const std::int64_t end = std::min(rows_, (tile + 1) * kLanes);
+    for (std::int64_t row = tile * kLanes; row < end; ++row) {
+      store_row(weights.codes.data() + row * weights.row_bytes(), row);
+    }
+  }
+}
+
+std::int64_t GroupedMatrix::tiles() const noexcept { return (rows_ + kLanes - 1) / kLanes; }
+
+std::int64_t GroupedMatrix::tile_bytes() const noexcept {
+  return columns_ * checkpoint::code_bits(kind_) / 8 * kLanes;
+}
+
+std::int64_t GroupedMatrix::held_bytes() const noexcept {
+  return static_cast<std::int64_t>(codes_.size() + order_.size() * sizeof(std::int32_t)) +
+         scales_.held_bytes();
+}
+
+std::int64_t GroupedMatrix::scratch_floats() const noexcept {
+  return 2 * scales_.groups() * kLanes;
+}
+
+/// Interleaves the units of a tile's rows.
+void GroupedMatrix::store_row(const std::byte* from, std::int64_t row) {
+  const std::int64_t unit = unit_of(kind_);
+  std::byte* to = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit;
+  for (std::int64_t at = 0; at < tile_bytes() / kLanes; at += unit, to += unit * kLanes) {
+    std::memcpy(to, from + at, static_cast<std::size_t>(unit));
+  }
+}
+
+/// Gathers the row as it was stored.
+void GroupedMatrix::read_row(std::int64_t row, float* to) const {
+  GroupedWeights one;
+  one.rows = 1;
+  one.columns = columns_;
+  one.kind = kind_;
+  one.levels = levels_;
+  one.group = group_;
+  one.scales.kind = checkpoint::ScaleKind::float32;
+  const std::int64_t unit = unit_of(kind_);
+  const std::byte* from = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit;
+  for (std::int64_t at = 0; at < tile_bytes() / kLanes; at += unit, from += unit * kLanes) {
+    one.codes.insert(one.codes.end(), from, from + unit);
+  }
+  std::vector<float> scales(static_cast<std::size_t>(scratch_floats() / 2), 1.0F);
+  if (scales_.has_scales()) scales_.decode(row / kLanes, scales.data());
+  std::vector<float> zeros(scales.size());
+  if (scales_.has_zeros()) scales_.decode_zeros(row / kLanes, zeros.data());
+  one.scales.values.resize(static_cast<std::size_t>(scales_.groups()) * sizeof(float));
+  for (std::int64_t group = 0; group < scales_.groups(); ++group) {
+    const auto lane = static_cast<std::size_t>(group * kLanes + row % kLanes);
+    std::memcpy(one.scales.values.data() + static_cast<std::size_t>(group) * sizeof(float),
+                &scales[lane], sizeof(float));
+    if (!scales_.has_zeros()) continue;
+    const auto zero = static_cast<int>(zeros[lane]);
+    one.zeros.push_back(static_cast<std::uint8_t>(zero));
+  }
+  one.order.assign(order_.begin(), order_.end());
+  checkpoint::dequantise_row(one, 0, {to, static_cast<std::size_t>(columns_)});
+}
+
+void GroupedMatrix::multiply(const blocks::RowOperands<float>& operands, Range range,
+                             float* scratch) const {
+  float* const scales = scratch;
+  float* const zeros = scratch + scales_.groups() * kLanes;
+  if (!scales_.has_scales()) std::fill(scales, zeros, 1.0F);
+  const GroupProducts& products = scales_.has_zeros() ? kernels_->with_zeros : kernels_->plain;
+  for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
+    if (scales_.has_scales()) scales_.decode(tile, scales);
+    if (scales_.has_zeros()) scales_.decode_zeros(tile, zeros);
+    GroupTile at{.codes = codes_.data() + tile * tile_bytes(),
+                 .scales = scales,
+                 .zeros = zeros,
+                 .columns = columns_,
+                 .group = group_,
+                 .levels = &levels_,
+                 .x = operands.x,
+                 .x_stride = operands.x_stride,
+                 .y = operands.y + tile * kLanes,
+                 .y_stride = operands.y_stride,
+                 .lanes = std::min(kLanes, rows_ - tile * kLanes)};
+    std::int64_t rest = operands.rows;
+    for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
+      for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
+        products[i](at);
+        at.x += kRowsAtOnce[i] * operands.x_stride;
+        at.y += kRowsAtOnce[i] * operands.y_stride;
+      }
+    }
+  }
+}
+
+}  // namespace headroom::measured::groups

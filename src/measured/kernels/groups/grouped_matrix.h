@@ -1,0 +1,77 @@
+// Matrix of codes with scales per group of columns, as quantised checkpoints store it. It is held
+// in as many bits: only their order changes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "../aligned.h"
+#include "../blocks/block_matrix.h"
+#include "../parallel.h"
+#include "grouped_weights.h"
+#include "tile_scales.h"
+
+namespace headroom::measured::groups {
+
+/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W.
+struct GroupTile {
+  const std::byte* codes = nullptr;
+  const float* scales = nullptr;  ///< [groups, kLanes]
+  const float* zeros = nullptr;   ///< [groups, kLanes]
+  std::int64_t columns = 0;
+  std::int64_t group = 0;  ///< columns that share a scale
+  const std::array<float, 16>* levels = nullptr;
+  const float* x = nullptr;
+  std::int64_t x_stride = 0;
+  float* y = nullptr;
+  std::int64_t y_stride = 0;
+  std::int64_t lanes = 0;  ///< rows of W in the tile
+};
+
+/// Products with 8, 4 and 1 rows of x at once, as blocks::kRowsAtOnce.
+using GroupProducts = std::array<void (*)(const GroupTile& tile), 3>;
+
+struct GroupKernels {
+  GroupProducts plain;
+  GroupProducts with_zeros;
+};
+
+[[nodiscard]] const GroupKernels& kernels_of(checkpoint::CodeKind kind);
+
+/// W [rows, columns] in tiles of kLanes rows; the last one is filled up with rows of zeros.
+class GroupedMatrix {
+ public:
+  /// Lays out `weights`. Throws Error{internal} for sizes that do not fill words.
+  explicit GroupedMatrix(const checkpoint::GroupedWeights& weights);
+
+  [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  [[nodiscard]] std::int64_t tiles() const noexcept;
+  /// Bytes of codes, scales, zero points and order, with the zeros that fill the last tile.
+  [[nodiscard]] std::int64_t held_bytes() const noexcept;
+  /// Column of W of each column of x that `multiply` takes; empty: as they are.
+  [[nodiscard]] const PooledVector<std::int32_t>& order() const noexcept { return order_; }
+  /// Floats of scratch that `multiply` needs on each thread.
+  [[nodiscard]] std::int64_t scratch_floats() const noexcept;
+
+  /// Decodes row `row` to `to`, [columns].
+  void read_row(std::int64_t row, float* to) const;
+  /// y = x·Wᵀ for the rows of W in the tiles of `range`; `y` has one column per row of W.
+  void multiply(const blocks::RowOperands<float>& operands, Range range, float* scratch) const;
+
+ private:
+  [[nodiscard]] std::int64_t tile_bytes() const noexcept;
+  void store_row(const std::byte* from, std::int64_t row);
+
+  checkpoint::CodeKind kind_;
+  const GroupKernels* kernels_;
+  std::array<float, 16> levels_;
+  std::int64_t rows_;
+  std::int64_t columns_;
+  std::int64_t group_;
+  TileScales scales_;
+  PooledVector<std::byte> codes_;
+  PooledVector<std::int32_t> order_;
+};
+
+}  // namespace headroom::measured::groups

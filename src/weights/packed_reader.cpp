@@ -1,0 +1,192 @@
+// Reads quantised safetensors: packed weights under the names and shapes that they unpack to.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "headroom/error.h"
+#include "packed_pieces.h"
+#include "weight_reader.h"
+
+namespace headroom::detail {
+namespace {
+
+using checkpoint::Checkpoint;
+using checkpoint::GroupedWeights;
+using checkpoint::StoredTensor;
+using checkpoint::StoredType;
+
+/// Folder of `files`, a file or a folder.
+std::filesystem::path folder_of(const std::filesystem::path& files) {
+  return std::filesystem::is_directory(files) ? files : files.parent_path();
+}
+
+bool has_16_bits(StoredType type) {
+  return type == StoredType::float16 || type == StoredType::bfloat16;
+}
+
+class PackedReader final : public WeightReader {
+ public:
+  explicit PackedReader(const std::filesystem::path& path)
+      : checkpoint_(path), settings_(packed_settings(folder_of(path))) {
+    const checkpoint::ModelFiles files(path);
+    for (PackedWeight& weight : find_packed_weights(files)) {
+      for (const std::size_t piece : weight.pieces) {
+        pieces_.insert(std::string(files.tensors()[piece].name));
+      }
+      std::string name = weight.name;
+      packed_.emplace(std::move(name), std::move(weight));
+    }
+    plain_ = read_checkpoint(Checkpoint(path));
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> shape(
+      const std::string& name) const override {
+    if (const PackedWeight* const weight = find(name)) return weight->shape;
+    return plain_->shape(name);
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const override {
+    std::vector<std::string> all;
+    for (std::string& name : plain_->names()) {
+      if (!pieces_.contains(name)) all.push_back(std::move(name));
+    }
+    for (const auto& [name, weight] : packed_) all.push_back(name);
+    std::ranges::sort(all);
+    return all;
+  }
+
+  [[nodiscard]] const std::string& location(const std::string& name) const override {
+    const PackedWeight* const weight = find(name);
+    if (weight == nullptr || checkpoint_.find(name) != nullptr) return plain_->location(name);
+    return plain_->location(*pieces_.lower_bound(weight->base));
+  }
+
+  void read(const std::string& name, std::optional<std::int64_t> expert,
+            std::span<float> out) const override {
+    const PackedWeight* const weight = find(name);
+    if (weight == nullptr) return plain_->read(name, expert, out);
+    const GroupedWeights groups = read_groups(name, expert);
+    const auto columns = static_cast<std::size_t>(groups.columns);
+    if (out.size() != columns * static_cast<std::size_t>(groups.rows)) {
+      throw Error(ErrorCode::internal, "the output does not have the tensor's size");
+    }
+    if (groups_are(name) == StoredOrder::as_is) {
+      for (std::int64_t row = 0; row < groups.rows; ++row) {
+        dequantise_row(groups, row, out.subspan(static_cast<std::size_t>(row) * columns, columns));
+      }
+      return;
+    }
+    std::vector<float> values(columns);
+    for (std::int64_t row = 0; row < groups.rows; ++row) {
+      dequantise_row(groups, row, values);
+      for (std::size_t column = 0; column < columns; ++column) {
+        out[column * static_cast<std::size_t>(groups.rows) + static_cast<std::size_t>(row)] =
+            values[column];
+      }
+    }
+  }
+
+  [[nodiscard]] std::optional<std::string> group_format(const std::string& name) const override {
+    if (const PackedWeight* const weight = find(name)) return weight->type;
+    const StoredTensor* const tensor = checkpoint_.find(name);
+    const bool is_matrix = tensor != nullptr && tensor->shape.size() == 2;
+    if (!is_matrix || !has_16_bits(tensor->type)) return std::nullopt;
+    return std::string(checkpoint::stored_name(tensor->type));
+  }
+
+  [[nodiscard]] StoredOrder groups_are(const std::string& name) const override {
+    const PackedWeight* const weight = find(name);
+    const bool transposed = weight != nullptr && weight->packing == Packing::mxfp4;
+    return transposed ? StoredOrder::transposed : StoredOrder::as_is;
+  }
+
+  [[nodiscard]] GroupedWeights read_groups(const std::string& name,
+                                           std::optional<std::int64_t> expert) const override {
+    const PackedWeight* const weight = find(name);
+    GroupedWeights groups;
+    if (weight != nullptr) {
+      groups = unpack({checkpoint_, *weight, settings_}, expert);
+    } else if (const StoredTensor* const tensor = checkpoint_.find(name)) {
+      groups = plain_16bit(*tensor);
+    } else {
+      throw Error(ErrorCode::internal, "reading a missing tensor");
+    }
+    require_finite(groups, checkpoint::tensor_place(location(name), name));
+    return groups;
+  }
+
+  [[nodiscard]] std::optional<Integer> file_bytes(const std::string& name) const override {
+    if (const PackedWeight* const weight = find(name)) return weight->bytes;
+    const StoredTensor* const tensor = checkpoint_.find(name);
+    if (tensor == nullptr) return std::nullopt;
+    return static_cast<Integer>(tensor->data.size());
+  }
+
+  [[nodiscard]] std::string type_name(const std::string& name) const override {
+    if (const PackedWeight* const weight = find(name)) return weight->type;
+    const StoredTensor* const tensor = checkpoint_.find(name);
+    return tensor == nullptr ? "" : std::string(checkpoint::stored_name(tensor->type));
+  }
+
+  void require_unchanged() const override {
+    checkpoint_.require_unchanged();
+    plain_->require_unchanged();
+  }
+  [[nodiscard]] NameTable name_table(const ModelSpec& spec) const override {
+    return plain_->name_table(spec);
+  }
+
+ private:
+  [[nodiscard]] const PackedWeight* find(const std::string& name) const {
+    const auto found = packed_.find(name);
+    return found == packed_.end() ? nullptr : &found->second;
+  }
+
+  static GroupedWeights unpack(const PackedPieces& pieces, std::optional<std::int64_t> expert) {
+    switch (pieces.weight().packing) {
+      case Packing::gptq_or_awq:
+        return unpack_gptq_or_awq(pieces);
+      case Packing::compressed_tensors:
+        return unpack_compressed_tensors(pieces);
+      case Packing::bitsandbytes_4bit:
+        return unpack_bitsandbytes_4bit(pieces);
+      case Packing::bitsandbytes_8bit:
+        return unpack_bitsandbytes_8bit(pieces);
+      case Packing::scaled:
+        return unpack_scaled(pieces);
+      case Packing::mxfp4:
+        return unpack_mxfp4(pieces, expert);
+      case Packing::mlx:
+      case Packing::torchao:
+      case Packing::hqq:
+      case Packing::split_latent:
+        break;
+    }
+    pieces.refuse(fmt::format("no kernel runs {} weights", pieces.weight().type));
+  }
+
+  Checkpoint checkpoint_;
+  PackedSettings settings_;
+  std::map<std::string, PackedWeight> packed_;
+  std::set<std::string> pieces_;  ///< names of all packed tensors
+  std::unique_ptr<WeightReader> plain_;
+};
+
+}  // namespace
+
+bool has_packed_weights(const std::filesystem::path& files) {
+  try {
+    return !find_packed_weights(checkpoint::ModelFiles(files)).empty();
+  } catch (const Error&) {
+    return false;  // reading the weights says why
+  }
+}
+
+std::unique_ptr<WeightReader> read_packed(const std::filesystem::path& files) {
+  return std::make_unique<PackedReader>(files);
+}
+
+}  // namespace headroom::detail
