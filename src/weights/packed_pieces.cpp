@@ -50,8 +50,12 @@ PackedSettings packed_settings(const std::filesystem::path& folder) {
   }
   const auto block = found->find("weight_block_size");
   if (block == found->end() || !block->is_array() || block->size() != 2) return settings;
-  settings.block_rows = size_in((*block)[0]).value_or(settings.block_rows);
-  settings.block_columns = size_in((*block)[1]).value_or(settings.block_columns);
+  const auto rows = size_in((*block)[0]);
+  const auto columns = size_in((*block)[1]);
+  if (rows > 0 && columns > 0) {
+    settings.block_rows = *rows;
+    settings.block_columns = *columns;
+  }
   return settings;
 }
 

@@ -108,7 +108,9 @@ class PackedReader final : public WeightReader {
     const PackedWeight* const weight = find(name);
     GroupedWeights groups;
     if (weight != nullptr) {
-      groups = unpack({checkpoint_, *weight, settings_}, expert);
+      const PackedPieces pieces(checkpoint_, *weight, settings_);
+      groups = unpack(pieces, expert);
+      require_words(pieces, groups);
     } else if (const StoredTensor* const tensor = checkpoint_.find(name)) {
       groups = plain_16bit(*tensor);
     } else {
@@ -143,6 +145,16 @@ class PackedReader final : public WeightReader {
   [[nodiscard]] const PackedWeight* find(const std::string& name) const {
     const auto found = packed_.find(name);
     return found == packed_.end() ? nullptr : &found->second;
+  }
+
+  /// Kernels read eight nibbles at once.
+  static void require_words(const PackedPieces& pieces, const GroupedWeights& groups) {
+    constexpr std::int64_t kWord = 8;
+    const bool is_whole =
+        groups.columns % kWord == 0 && (groups.groups() == 1 || groups.group % kWord == 0);
+    if (groups.kind != checkpoint::CodeKind::nibble || is_whole) return;
+    pieces.refuse(fmt::format("no kernel runs groups of {} of {} inputs in 4 bits", groups.group,
+                              groups.columns));
   }
 
   static GroupedWeights unpack(const PackedPieces& pieces, std::optional<std::int64_t> expert) {

@@ -19,7 +19,26 @@ inline constexpr std::size_t kChains = rows == 1 ? 4 : 1;
 template <std::size_t rows>
 using GroupSums = std::array<std::array<Floats, kChains<rows>>, rows>;
 
-/// Adds the products of columns [0, count) of `codes` with x.
+/// Adds the products of a column of codes with x. `first` is the chain of the step's first column.
+template <Zeros zeros, std::size_t rows, std::size_t first>
+struct ColumnAdder {
+  const float* x;  ///< of the step's first column
+  std::int64_t x_stride;
+  Floats zero;
+  GroupSums<rows>& sums;
+
+  template <std::size_t j>
+  [[gnu::always_inline]] void operator()(std::integral_constant<std::size_t, j> /*column*/,
+                                         Floats value) const {
+    if constexpr (zeros == Zeros::stored) value -= zero;
+    constexpr std::size_t kChain = (first + j) % kChains<rows>;
+    const float* const from = x + j;
+    simd::unroll<rows>(
+        [&](auto r) { sums[r][kChain] += value * from[static_cast<std::int64_t>(r) * x_stride]; });
+  }
+};
+
+/// Adds the products of columns [0, count) of `tile` with x.
 template <class Codes, Zeros zeros, std::size_t rows>
 [[gnu::always_inline]] inline void add_columns(const Codes& codes, const std::byte* tile,
                                                Floats zero, const float* x, std::int64_t x_stride,
@@ -27,27 +46,18 @@ template <class Codes, Zeros zeros, std::size_t rows>
   // Codes of one column per step are unrolled, so that the chains take turns.
   constexpr std::size_t kUnrolled = Codes::kStep == 1 ? 4 : 1;
   constexpr auto kColumns = static_cast<std::int64_t>(kUnrolled * Codes::kStep);
-  const auto add_step = [&](const float* from, auto chain) __attribute__((always_inline)) {
-    return [&sums, zero, from, x_stride, chain ](auto j, Floats value)
-        __attribute__((always_inline)) {
-      if constexpr (zeros == Zeros::stored) value -= zero;
-      constexpr std::size_t kChain = (decltype(chain)::value + decltype(j)::value) % kChains<rows>;
-      simd::unroll<rows>([&](auto r) {
-        sums[r][kChain] += value * from[static_cast<std::int64_t>(r) * x_stride +
-                                        static_cast<std::int64_t>(decltype(j)::value)];
-      });
-    };
-  };
   std::int64_t column = 0;
   for (; column + kColumns <= count; column += kColumns) {
     simd::unroll<kUnrolled>([&](auto u) {
-      const auto offset = static_cast<std::int64_t>(u * Codes::kStep);
-      codes.visit(tile + u * Codes::kStepBytes, add_step(x + column + offset, u));
+      constexpr std::size_t kOwn = decltype(u)::value;
+      const float* const from = x + column + kOwn * Codes::kStep;
+      codes.visit(tile + kOwn * Codes::kStepBytes,
+                  ColumnAdder<zeros, rows, kOwn>{from, x_stride, zero, sums});
     });
     tile += kUnrolled * Codes::kStepBytes;
   }
   for (; column < count; ++column, tile += Codes::kStepBytes) {
-    codes.visit(tile, add_step(x + column, std::integral_constant<std::size_t, 0>{}));
+    codes.visit(tile, ColumnAdder<zeros, rows, 0>{x + column, x_stride, zero, sums});
   }
 }
 
