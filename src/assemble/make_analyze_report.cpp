@@ -101,6 +101,8 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);
+  // Files tell bytes that a config's rules leave out, such as the states of bitsandbytes.
+  if (!run.computes_in_float32) report.run->weight_bytes = report.figures.weight_bytes;
   note_shortage(report, machine);
   const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
   if (conversion) report.notes.push_back(*conversion);
