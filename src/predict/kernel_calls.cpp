@@ -3,42 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "activation_calls.h"
 #include "headroom/error.h"
 
 namespace headroom::detail {
 namespace {
-
-/// Kernels that compute an activation, or run as long as it does.
-struct ActivationKernels {
-  KernelKind plain;
-  KernelKind gated;  ///< activation(gate) · up
-};
-
-ActivationKernels kernels_of(ActivationKind kind) {
-  switch (kind) {
-    case ActivationKind::relu:
-    case ActivationKind::relu_squared:
-      return {KernelKind::relu, KernelKind::relu_gated};
-    case ActivationKind::identity:
-      return {KernelKind::copy, KernelKind::relu_gated};
-    case ActivationKind::gelu:
-      return {KernelKind::gelu, KernelKind::gelu_gated};
-    case ActivationKind::gelu_tanh:
-    case ActivationKind::gelu_new:
-      return {KernelKind::gelu_tanh, KernelKind::gelu_tanh_gated};
-    case ActivationKind::tanh:
-      return {KernelKind::tanh, KernelKind::gelu_gated};
-    case ActivationKind::quick_gelu:
-    case ActivationKind::silu:
-    case ActivationKind::sigmoid:
-    case ActivationKind::clamped_swiglu:
-    case ActivationKind::clamped_silu:
-    case ActivationKind::xielu:
-    case ActivationKind::softplus:
-      break;
-  }
-  return {KernelKind::silu, KernelKind::silu_gated};
-}
 
 [[noreturn]] void only_in_training() {
   throw Error(ErrorCode::internal, "the time of a training step is not predicted");
@@ -324,10 +293,7 @@ class CallVisitor {
     return {elements(kernel, number(op.elements))};
   }
   Calls operator()(const Activation& op) const {
-    if (op.kind == ActivationKind::gelu_new && policy_.engine == MeasuredEngine::pytorch) {
-      return gelu_by_operators(number(op.elements));
-    }
-    return {elements(kernels_of(op.kind).plain, number(op.elements))};
+    return activation_calls(op.kind, number(op.elements), policy_.engine);
   }
   Calls operator()(const GatedActivation& op) const {
     return {elements(kernels_of(op.kind).gated, number(op.elements))};
@@ -469,16 +435,6 @@ class CallVisitor {
   [[nodiscard]] KernelKind recurrent_kernel() const {
     if (policy_.engine == MeasuredEngine::pytorch) return KernelKind::linear_warm;
     return policy_.narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm;
-  }
-
-  /// GPT-2's GELU in PyTorch: 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) is five scales and powers,
-  /// a tanh, a sum and a product.
-  static Calls gelu_by_operators(double count) {
-    KernelCall scales = elements(KernelKind::scale, count);
-    KernelCall pairs = elements(KernelKind::residual_add, count);
-    scales.times = 5;
-    pairs.times = 2;
-    return {scales, pairs, elements(KernelKind::tanh, count)};
   }
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {
