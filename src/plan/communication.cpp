@@ -1,6 +1,7 @@
 // Traffic of a rank of the first stage in one iteration, by group and collective.
 #include <algorithm>
 
+#include "collective_time.h"
 #include "planner.h"
 
 namespace headroom {

@@ -29,6 +29,8 @@ constexpr std::int64_t kPassTokens = 512;
 constexpr std::int64_t kCopiedRows = 32;
 /// Two channels of DDR5-5600: 2 · 8 bytes · 5.6 GT/s.
 constexpr double kDesktopBytesPerS = 89.6e9;
+/// Fixed time of a copy between host and device; assumed.
+constexpr double kCopyLatency = 10e-6;
 
 enum class Place { device, host };
 
@@ -126,8 +128,8 @@ class Placed {
   /// Seconds of hidden states on the link.
   [[nodiscard]] double crossings_s(Rows pass) const {
     const double bytes = static_cast<double>(work_.hidden_bytes) * static_cast<double>(pass.rows);
-    return crossings_ * (bytes / host_.link_bytes_per_s +
-                         static_cast<double>(pass.passes) * question_.rates.collective_latency_s);
+    return crossings_ *
+           (bytes / host_.link_bytes_per_s + static_cast<double>(pass.passes) * kCopyLatency);
   }
 
   [[nodiscard]] SplitTime time() const {

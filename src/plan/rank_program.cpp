@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "collective_time.h"
 #include "graph_passes.h"
 #include "op_exprs.h"
 #include "op_kind.h"
@@ -114,43 +115,7 @@ Expr permuted_bytes(const Node& node) {
   return experts->rows * experts->per_token * experts->in_features * Symbol::activation_bytes;
 }
 
-struct Link {
-  std::int64_t ranks;
-  double bytes_per_s;
-};
-
-Link link_of(RankGroup group, const RankSpeed& speed) {
-  switch (group) {
-    case RankGroup::context:
-      return {speed.context_ranks, speed.context_bytes_per_s};
-    case RankGroup::expert:
-      return {speed.expert_ranks, speed.expert_bytes_per_s};
-    case RankGroup::tensor:
-    case RankGroup::pipeline:
-    case RankGroup::data:
-      break;
-  }
-  return {speed.tensor_ranks, speed.tensor_bytes_per_s};
-}
-
 }  // namespace
-
-double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
-                             const RankSpeed& speed) {
-  return wire_bytes(kind, bytes, link_of(group, speed).ranks);
-}
-
-double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
-                          const RankSpeed& speed) {
-  if (kind == CollectiveKind::none) return 0;
-  const Link link = link_of(group, speed);
-  return collective_wire_bytes(kind, bytes, group, speed) / link.bytes_per_s +
-         collective_latency(link.ranks, speed.collective_latency_s, speed.collective_step_s);
-}
-
-double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept {
-  return fixed_s + step_s * collective_steps(ranks);
-}
 
 SectionCosts& section_of(RankCosts& costs, const Section& section) {
   if (section.kind == Section::Kind::layers) return costs.layers.at(section.layer_kind);

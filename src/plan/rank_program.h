@@ -48,6 +48,7 @@ struct RankSpeed {
   double collective_step_s = 0;
   std::int64_t tensor_ranks = 1;
   double tensor_bytes_per_s = 1;
+  double engine_bytes_per_s = 0;  ///< serving: all-reduces by the engine's own kernel; 0: by NCCL
   std::int64_t context_ranks = 1;
   double context_bytes_per_s = 1;
   std::int64_t expert_ranks = 1;
@@ -171,14 +172,5 @@ class RankProgram {
 };
 
 [[nodiscard]] SectionCosts& section_of(RankCosts& costs, const Section& section);
-
-/// Latency of one collective among `ranks`.
-[[nodiscard]] double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept;
-/// Seconds of one collective.
-[[nodiscard]] double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
-                                        const RankSpeed& speed);
-/// Bytes that a rank sends for one collective.
-[[nodiscard]] double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
-                                           const RankSpeed& speed);
 
 }  // namespace headroom::detail

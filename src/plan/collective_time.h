@@ -1,0 +1,24 @@
+// Seconds and bytes of collectives. Internal to src/plan.
+#pragma once
+
+#include "headroom/plan.h"
+#include "rank_program.h"
+
+namespace headroom::detail {
+
+/// Latency of one collective among `ranks`.
+[[nodiscard]] double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept;
+/// Seconds of one collective. All-reduces of up to 8 MiB among the tensor ranks take the engine's
+/// own kernel if that is faster.
+[[nodiscard]] double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
+                                        const RankSpeed& speed);
+/// Bytes that a rank sends for one collective.
+[[nodiscard]] double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
+                                           const RankSpeed& speed);
+
+/// Bytes per second on the wire of a serving engine's own all-reduce among `ranks` devices; 0 for
+/// training, and between nodes, where engines call NCCL.
+[[nodiscard]] double engine_all_reduce_rate(Purpose purpose, const Interconnect& link,
+                                            std::int64_t ranks) noexcept;
+
+}  // namespace headroom::detail
