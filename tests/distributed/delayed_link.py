@@ -4,6 +4,7 @@ that delivers each packet after a delay, for kernels without the netem filter. M
 that name in both, prints a line when they exist, and carries packets until it is ended."""
 
 import collections
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -42,7 +43,8 @@ def carry(ends: list[int], delay: float) -> None:
             waiting.append((time.monotonic() + delay, ends[1 - ends.index(end)], packet))
         while waiting and waiting[0][0] <= time.monotonic():
             _, end, packet = waiting.popleft()
-            os.write(end, packet)
+            with contextlib.suppress(OSError):  # an end that is not up yet loses packets
+                os.write(end, packet)
 
 
 def main() -> None:
