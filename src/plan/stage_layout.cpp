@@ -86,7 +86,10 @@ StackLayers layers_of(const Graph& graph) {
   for (const Block& block : graph.blocks) {
     if (!is_stage_layers(block)) continue;
     const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
-    (in_encoder(block) ? layers.encoder : layers.main) += runs * block.layers_per_run;
+    // Layers without operators (Nemotron-NAS) have no block, but a place.
+    const std::int64_t end = block.first_layer + runs * block.layers_per_run;
+    std::int64_t& all = in_encoder(block) ? layers.encoder : layers.main;
+    all = std::max(all, end);
   }
   return layers;
 }

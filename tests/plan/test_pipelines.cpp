@@ -93,6 +93,21 @@ TEST_CASE("stages of a pipeline cut anywhere store each layer of the model once"
   }
 }
 
+TEST_CASE("a layer without operators keeps its place in a pipeline") {
+  const nlohmann::json config = read_json(data_folder() / "families/nemotron_nas/config.json");
+  const ModelSpec spec = read_model_spec(config.dump(), "config.json", "nemotron-nas");
+  const Graph whole = training_graph(spec, AttentionImplementation::fused);
+  for (std::int64_t count = 2; count <= 4; ++count) {
+    CAPTURE(count);
+    Integer stored = 0;
+    for (std::int64_t stage = 0; stage < count; ++stage) {
+      const Graph rank = shard_stage(whole, pipeline_of(count), stage);
+      stored += count_parameters(rank).total.evaluate(rank.sizes);
+    }
+    CHECK(stored == count_parameters(whole).total.evaluate(whole.sizes));
+  }
+}
+
 TEST_CASE("the layers of a stage keep their places in the stack") {
   // Layers alternate in Gemma 2, and a stage cuts within a run of them.
   for (const char* const model : {"gpt2", "gemma-2-2b"}) {
