@@ -28,11 +28,23 @@ KEPT_BYTES = 256 << 20  # of a sample's results
 LONGEST_POINT = 0.3  # seconds of all samples of a point, but for one
 
 
+DTYPES = ["float32", "bfloat16", "float16"]
+
+
+def types(text):
+    names = text.split(",")
+    unknown = [name for name in names if name not in DTYPES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is none of {', '.join(DTYPES)}")
+    return names
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="cpu, cuda, cuda:1, mps, xpu; default: the first that exists")
-    parser.add_argument("--dtypes", default="", help="comma-separated; default: those of the device")
+    parser.add_argument("--dtypes", type=types, default=[],
+                        help=f"comma-separated, of {', '.join(DTYPES)}; default: those of the device")
     parser.add_argument("--threads", type=int, default=0, help="of the cpu; default: PyTorch's")
     parser.add_argument("--effort", default="full", choices=["full", "quick", "check"],
                         help="quick: every second size of each axis; check: two small ones, to test this program")
@@ -56,15 +68,17 @@ class Device:
         self.torch = torch
         self.name = name or self.first_name()
         self.kind = self.name.split(":")[0]
-        if self.kind == "cuda" and ":" in self.name:
-            torch.cuda.set_device(self.name)
+        if self.kind in ("cuda", "xpu"):
+            if ":" not in self.name:
+                self.name = f"{self.name}:{os.environ.get('LOCAL_RANK', '0')}"
+            getattr(torch, self.kind).set_device(self.name)
 
     def first_name(self):
         torch = self.torch
         if torch.cuda.is_available():
-            return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+            return "cuda"
         if hasattr(torch, "xpu") and torch.xpu.is_available():
-            return f"xpu:{os.environ.get('LOCAL_RANK', '0')}"
+            return "xpu"
         return "mps" if torch.backends.mps.is_available() else "cpu"
 
     def synchronize(self):
@@ -92,7 +106,8 @@ class Device:
             return "ada"
         if (properties.major, properties.minor) == (7, 5):
             return "turing"
-        return {7: "volta", 8: "ampere", 9: "hopper"}.get(properties.major, "blackwell")
+        known = {7: "volta", 8: "ampere", 9: "hopper"}
+        return known.get(properties.major, "blackwell" if properties.major >= 10 else "other")
 
     def memory_bytes(self):
         if self.kind == "cuda":
@@ -269,8 +284,7 @@ def busy_seconds():
 
 def document(arguments, torch, device):
     clock = Clock(device, arguments.effort)
-    names = arguments.dtypes.split(",") if arguments.dtypes else []
-    dtypes = [getattr(torch, name) for name in names] or device.dtypes()
+    dtypes = [getattr(torch, name) for name in arguments.dtypes] or device.dtypes()
     busy, start = busy_seconds(), time.perf_counter()
     with torch.inference_mode():
         measured = [measure_type(torch, device, dtype, clock, arguments.effort) for dtype in dtypes]
@@ -295,6 +309,8 @@ def main():
         torch.set_num_threads(arguments.threads)
     device = Device(torch, arguments.device)
     processes = int(os.environ.get("WORLD_SIZE", "1"))
+    if processes > 1 and device.kind == "mps":
+        sys.exit("torch_calibrate: torch.distributed has no collectives on mps; run without torchrun")
     result = None
     if processes == 1 or os.environ["RANK"] == "0":
         result = document(arguments, torch, device)

@@ -1,7 +1,8 @@
 """PyTorch's kernels as headroom's machine files name them, with a grid of sizes for each.
 
 A kernel is a function of a Device and the sizes of a call; it returns calls that are timed in turn. Cold
-calls read their weights or KV-cache from a pool that no cache holds. Compound kernels run the operators that
+calls read their weights or KV-cache in turn from up to 512 places of a pool that no cache holds; small ones fit
+a cache together, as those of a small model do. Compound kernels run the operators that
 modules of Transformers run without a compiler: RMSNorm, RoPE, and attention over a cache
 that grows by concatenation. Sizes are not those of a preset: the file must predict, not remember.
 """
@@ -52,7 +53,7 @@ class Operands:
         return self.random(1, rows, heads, dim).transpose(1, 2)
 
     def cold(self, *shape):
-        """Tensors of a shape that lie one after another in the pool; at most 512."""
+        """Tensors of a shape that lie one after another in the pool; at most 512, which may fit a cache if small."""
         size = 1
         for length in shape:
             size *= length

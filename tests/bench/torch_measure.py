@@ -99,8 +99,9 @@ class Runner:
         self.ttft, self.cache = [], None
 
     def synchronize(self):
-        if self.arguments.device.startswith("cuda"):
-            self.torch.cuda.synchronize()
+        kind = self.arguments.device.split(":")[0]
+        if kind != "cpu":
+            getattr(self.torch, kind).synchronize()
 
     def filled_cache(self):
         """A cache that a step has extended last, which decides its layout in memory."""
@@ -157,8 +158,9 @@ def measurement(arguments, torch, model, runner, samples):
     ttft = statistics.median(runner.ttft[-len(samples):]) if generates else None
     steps = arguments.new_tokens - 1
     size = 4 if arguments.dtype == "float32" else 2
-    cuda = arguments.device.startswith("cuda")
-    device = torch.cuda.get_device_name(arguments.device) if cuda else platform.processor()
+    kind = arguments.device.split(":")[0]
+    names_device = kind in ("cuda", "xpu")
+    device = getattr(torch, kind).get_device_name(arguments.device) if names_device else platform.processor()
     return {
         "schema_version": 2, "engine": f"PyTorch {torch.__version__}", "model": {"name": arguments.name},
         "workload": {"phase": "prefill" if generates else arguments.phase, "batch_size": arguments.batch,
@@ -188,6 +190,9 @@ def main():
         sys.exit(f"torch_measure: {error}; install PyTorch")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
+    kind = arguments.device.split(":")[0]
+    if kind in ("cuda", "xpu") and ":" in arguments.device:
+        getattr(torch, kind).set_device(arguments.device)
     model = build(arguments, torch)
     runner = Runner(arguments, torch, model)
     with torch.inference_mode():
