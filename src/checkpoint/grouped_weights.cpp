@@ -138,7 +138,8 @@ ScaleGrid selected_scales(const GroupedWeights& weights, std::span<const std::in
   return grid;
 }
 
-/// Returns whether all bits of the exponent are set: no finite number.
+/// Returns false for infinities and NaN: all bits of the exponent are set, and in float8 all bits
+/// but the sign.
 bool is_finite(CodeKind kind, unsigned bits) {
   switch (kind) {
     case CodeKind::float8:
@@ -155,6 +156,10 @@ bool is_finite(CodeKind kind, unsigned bits) {
 }
 
 bool has_finite_codes(const GroupedWeights& weights) {
+  if (weights.kind == CodeKind::int8) return true;
+  if (weights.kind == CodeKind::nibble) {
+    return std::ranges::all_of(weights.levels, [](float level) { return std::isfinite(level); });
+  }
   const std::span<const std::byte> bytes(weights.codes);
   const std::int64_t count = weights.rows * weights.columns;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -253,8 +258,7 @@ GroupedWeights select_rows(const GroupedWeights& weights, std::span<const std::i
 }
 
 void require_finite(const GroupedWeights& weights, const std::string& where) {
-  const bool always = code_bits(weights.kind) == 4 || weights.kind == CodeKind::int8;
-  if ((always || has_finite_codes(weights)) && has_finite_scales(weights)) return;
+  if (has_finite_codes(weights) && has_finite_scales(weights)) return;
   throw Error(ErrorCode::invalid_input, "one of its values or scales is not a finite number", where,
               "download or save the weights again");
 }

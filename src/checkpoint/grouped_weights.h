@@ -1,6 +1,6 @@
 // Matrices of quantised checkpoints in one layout, whatever tensors and packing they come from:
-// rows of codes with scales, and perhaps zero points, of groups of columns. No bit is added to what
-// the files store.
+// rows of codes with scales, and perhaps zero points, of groups of columns, each in the bits that
+// the files store. Scattered rows of blocks that share a scale get scales of their own, in float32.
 //
 //   weight[row, order[c]] = scale(row, g)·(value(code[row, c]) − zero[row, g]),  g = c / group
 #pragma once
@@ -83,7 +83,7 @@ void dequantise_row(const GroupedWeights& weights, std::int64_t row, std::span<f
 [[nodiscard]] GroupedWeights select_rows(const GroupedWeights& weights,
                                          std::span<const std::int64_t> rows);
 
-/// Throws Error{invalid_input} at `where` if a code or a scale is not finite.
+/// Throws Error{invalid_input} at `where` if a code, a level of nibbles or a scale is not finite.
 void require_finite(const GroupedWeights& weights, const std::string& where);
 
 }  // namespace headroom::checkpoint

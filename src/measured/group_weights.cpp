@@ -13,8 +13,8 @@ namespace {
 
 using checkpoint::GroupedWeights;
 
-/// Takes the first `rows` rows of `parts`, which are one matrix, out of it. `taken` has the rows
-/// that were taken of the first part before.
+/// Removes the first `rows` rows from `parts`, which together are one matrix, and returns them.
+/// `taken` counts the rows of the first part that are already removed.
 StoredGroups take_rows(std::span<GroupedWeights>& parts, std::int64_t& taken, std::int64_t rows) {
   StoredGroups own;
   while (rows > 0) {

@@ -245,7 +245,8 @@ class StoredWeights final : public WeightSource {
   }
 
   /// The type of a weight whose tensors are all in groups of codes, or of 16 bits, with rows as the
-  /// weight's; only the name if kernels need its values. Empty if the reader names no type.
+  /// weight's; only the name if kernels need its values. Empty if the reader names no type, and for
+  /// a tensor that is missing or has another shape.
   [[nodiscard]] std::optional<SourceType> type_in_groups(const Weight& weight,
                                                          std::int64_t layer) const {
     SourceType type{.form = StoredForm::groups};

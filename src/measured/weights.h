@@ -22,7 +22,7 @@
 
 namespace headroom::measured {
 
-/// Form in which kernels can read a source's weight beside its values.
+/// Form in which kernels can read a source's weight other than as values.
 enum class StoredForm { values_only, blocks, groups };
 
 /// Type in which a source holds a weight.

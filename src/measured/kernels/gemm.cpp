@@ -99,7 +99,7 @@ AlignedVector<float>& scratch_of_thread() {
 
 std::int64_t gemm_scratchpad_bytes() {
   return static_cast<std::int64_t>(scratch_of_thread().size() * sizeof(float)) +
-         int8_scratch_bytes();
+         int8_scratch_bytes() + scale_scratch_bytes();
 }
 
 float* shared_scratch(std::int64_t floats) {

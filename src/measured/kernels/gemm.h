@@ -17,7 +17,8 @@ enum class Backend { eigen, onednn };
 /// Storage type of weights for few rows, which are bound by reading them. bfloat16 rounds every
 /// weight to 8 significant bits for any number of rows, so that prefill and decode compute the same
 /// function.
-/// `stored` keeps weights that a source has in blocks or in groups as these, the others as float32.
+/// `stored` keeps weights that a source has in blocks or in groups as they are, the others as
+/// float32.
 enum class HeldType { float32, bfloat16, stored };
 
 /// Path of the activations of weights in blocks: as they are, each weight decoded to float32, or

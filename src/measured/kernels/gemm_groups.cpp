@@ -16,9 +16,14 @@ using groups::GroupedMatrix;
 /// Rows of x per pass over the weights: few enough to stay in the second cache.
 constexpr std::int64_t kRowsPerPass = 64;
 
+AlignedVector<float>& scale_scratch() {
+  thread_local AlignedVector<float> scratch;
+  return scratch;
+}
+
 /// Scratch of the calling thread for the scales of a tile, of at least `floats` floats.
 float* scale_scratch(std::int64_t floats) {
-  thread_local AlignedVector<float> scratch;
+  AlignedVector<float>& scratch = scale_scratch();
   if (static_cast<std::int64_t>(scratch.size()) < floats) {
     scratch = AlignedVector<float>(static_cast<std::size_t>(floats));
   }
@@ -129,6 +134,10 @@ class GroupKernel : public LinearKernel {
 };
 
 }  // namespace
+
+std::int64_t scale_scratch_bytes() {
+  return static_cast<std::int64_t>(scale_scratch().size() * sizeof(float));
+}
 
 PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in) {
   std::vector<GroupedMatrix> matrices;

@@ -57,5 +57,7 @@ struct PackedKernel {
 
 /// Bytes of the scratch for int8 activations on this thread.
 [[nodiscard]] std::int64_t int8_scratch_bytes();
+/// Bytes of the scratch for the scales of weights in groups on this thread.
+[[nodiscard]] std::int64_t scale_scratch_bytes();
 
 }  // namespace headroom::measured
