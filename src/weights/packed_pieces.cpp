@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,41 @@ std::optional<std::int64_t> size_in(const nlohmann::json& value) {
   return size;
 }
 
+/// Reads the sizes of a block, [rows, columns].
+void read_block(const nlohmann::json& object, const char* key, PackedSettings& settings) {
+  const auto block = object.find(key);
+  if (block == object.end() || !block->is_array() || block->size() != 2) return;
+  const auto rows = size_in((*block)[0]);
+  const auto columns = size_in((*block)[1]);
+  if (rows > 0 && columns > 0) {
+    settings.block_rows = *rows;
+    settings.block_columns = *columns;
+  }
+}
+
+/// compressed-tensors states the block of each group of modules.
+void read_group_blocks(const nlohmann::json& quantization, PackedSettings& settings) {
+  const auto groups = quantization.find("config_groups");
+  if (groups == quantization.end() || !groups->is_object()) return;
+  for (const auto& group : *groups) {
+    if (!group.is_object()) continue;
+    const auto weights = group.find("weights");
+    if (weights == group.end() || !weights->is_object()) continue;
+    read_block(*weights, "block_structure", settings);
+  }
+}
+
+/// AutoRound once called itself intel/auto-round and its packing the backend.
+void read_auto_round(const nlohmann::json& quantization, PackedSettings& settings) {
+  const std::string method = text_at(quantization, "quant_method");
+  const bool is_old = method == "intel/auto-round";
+  settings.is_auto_round = is_old || method == "auto-round";
+  settings.packing_format = text_at(quantization, "packing_format");
+  if (is_old && settings.packing_format.empty()) {
+    settings.packing_format = text_at(quantization, "backend");
+  }
+}
+
 std::int64_t blocks_of(std::int64_t size, std::int64_t block) { return (size + block - 1) / block; }
 
 }  // namespace
@@ -48,14 +84,9 @@ PackedSettings packed_settings(const std::filesystem::path& folder) {
   if (const auto group = found->find("group_size"); group != found->end()) {
     settings.group_size = size_in(*group);
   }
-  const auto block = found->find("weight_block_size");
-  if (block == found->end() || !block->is_array() || block->size() != 2) return settings;
-  const auto rows = size_in((*block)[0]);
-  const auto columns = size_in((*block)[1]);
-  if (rows > 0 && columns > 0) {
-    settings.block_rows = *rows;
-    settings.block_columns = *columns;
-  }
+  read_auto_round(*found, settings);
+  read_block(*found, "weight_block_size", settings);
+  read_group_blocks(*found, settings);
   return settings;
 }
 
@@ -80,6 +111,13 @@ const StoredTensor& PackedPieces::at(std::string_view label, StoredType type,
   fail(piece, fmt::format("is {} [{}], but the weight requires {} [{}]",
                           checkpoint::stored_name(piece.type), fmt::join(piece.shape, ", "),
                           checkpoint::stored_name(type), fmt::join(shape, ", ")));
+}
+
+void PackedPieces::require_only(std::initializer_list<std::string_view> labels) const {
+  for (const std::string_view label : weight_.labels) {
+    if (std::ranges::find(labels, label) != labels.end()) continue;
+    refuse(fmt::format("no kernel uses its tensor \"{}\" in {} weights", label, weight_.type));
+  }
 }
 
 void PackedPieces::fail(const StoredTensor& piece, const std::string& what) const {
@@ -138,11 +176,12 @@ void set_scales(const PackedPieces& pieces, const StoredTensor& scales, GroupedW
   to.scales.values.assign(scales.data.begin(), scales.data.end());
   const bool is_block = shape.size() == 2 && shape[0] == blocks_of(to.rows, settings.block_rows) &&
                         shape[1] == blocks_of(to.columns, settings.block_columns);
+  const bool blocks_first = scales.name.ends_with(".weight_scale_inv");
   if (shape.size() == 2 && shape[0] == 1 && shape[1] == 1) {
     to.scales.rows_per_scale = to.rows;
     to.group = to.columns;
-  } else if (shape.size() == 2 && shape[0] == to.rows && shape[1] > 0 &&
-             to.columns % shape[1] == 0) {
+  } else if (!(is_block && blocks_first) && shape.size() == 2 && shape[0] == to.rows &&
+             shape[1] > 0 && to.columns % shape[1] == 0) {
     to.group = to.columns / shape[1];
   } else if (is_block) {
     to.scales.rows_per_scale = settings.block_rows;

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,14 +18,17 @@ namespace headroom::detail {
 
 /// Statements of a config's `quantization_config` that decide how tensors are read.
 struct PackedSettings {
-  std::string checkpoint_format;           ///< of GPTQ: "gptq" or "gptq_v2"
+  bool is_auto_round = false;              ///< whose packing_format decides
+  std::string packing_format;              ///< of AutoRound: "auto_round:auto_gptq", …
+  std::string checkpoint_format;           ///< of GPTQ: "gptq", as if empty, or "gptq_v2"
   std::string version;                     ///< of AWQ: "gemm", "gemv", …
   std::optional<std::int64_t> group_size;  ///< inputs that share a scale; -1: a whole row
   std::int64_t block_rows = 128;           ///< of FP8 with a scale per block
   std::int64_t block_columns = 128;
 };
 
-/// Reads them from the config.json in `folder`; without that file, or those keys, the defaults.
+/// Reads them from the config.json in `folder`; without that file, or those keys, the defaults: the
+/// zero points of GPTQ files alone count as stored less one, as most files have them.
 [[nodiscard]] PackedSettings packed_settings(const std::filesystem::path& folder);
 
 class PackedPieces {
@@ -47,6 +52,10 @@ class PackedPieces {
                                                    checkpoint::StoredType type,
                                                    std::vector<std::int64_t> shape) const;
 
+  /// Error{invalid_input} at the weight if it has other pieces than these: the weight would be
+  /// another one without them. Scales of activations do not count.
+  void require_only(std::initializer_list<std::string_view> labels) const;
+
   /// Error{invalid_input} at the piece: what it has does not fit.
   [[noreturn]] void fail(const checkpoint::StoredTensor& piece, const std::string& what) const;
   /// Error{invalid_input} at the weight: a form that no kernel reads.
@@ -63,7 +72,7 @@ class PackedPieces {
                                                const checkpoint::StoredTensor& scales);
 
 /// Sets the scales and the group of `to`, whose sizes are set, from a tensor with one scale per
-/// tensor, row, group of columns or block.
+/// tensor, row, group of columns or block. Where several fit, weight_scale_inv is per block.
 void set_scales(const PackedPieces& pieces, const checkpoint::StoredTensor& scales,
                 checkpoint::GroupedWeights& to);
 

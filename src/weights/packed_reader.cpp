@@ -27,6 +27,10 @@ bool has_16_bits(StoredType type) {
   return type == StoredType::float16 || type == StoredType::bfloat16;
 }
 
+bool has_values(std::span<const std::int64_t> shape) {
+  return !shape.empty() && std::ranges::all_of(shape, [](std::int64_t size) { return size > 0; });
+}
+
 class PackedReader final : public WeightReader {
  public:
   explicit PackedReader(const std::filesystem::path& path)
@@ -69,30 +73,43 @@ class PackedReader final : public WeightReader {
     const PackedWeight* const weight = find(name);
     if (weight == nullptr) return plain_->read(name, expert, out);
     const GroupedWeights groups = read_groups(name, expert);
-    const auto columns = static_cast<std::size_t>(groups.columns);
-    if (out.size() != columns * static_cast<std::size_t>(groups.rows)) {
+    if (std::ssize(out) != groups.columns * groups.rows) {
       throw Error(ErrorCode::internal, "the output does not have the tensor's size");
     }
-    if (groups_are(name) == StoredOrder::as_is) {
-      for (std::int64_t row = 0; row < groups.rows; ++row) {
-        dequantise_row(groups, row, out.subspan(static_cast<std::size_t>(row) * columns, columns));
-      }
+    dequantise(groups, groups_are(name), out);
+  }
+
+  /// Keeps the last weight, so that parts of its rows do not unpack it again and again.
+  void read_part(const std::string& name, std::optional<std::int64_t> expert, std::int64_t first,
+                 std::span<float> out) const override {
+    if (find(name) == nullptr) return plain_->read_part(name, expert, first, out);
+    const Last& last = last_of(name, expert);
+    const std::int64_t end = first + std::ssize(out);
+    if (first < 0 || end > last.groups.rows * last.groups.columns) {
+      throw Error(ErrorCode::internal, "reading beyond the end of a tensor");
+    }
+    if (!last.transposed.empty()) {
+      std::copy_n(last.transposed.begin() + first, out.size(), out.begin());
       return;
     }
-    std::vector<float> values(columns);
-    for (std::int64_t row = 0; row < groups.rows; ++row) {
-      dequantise_row(groups, row, values);
-      for (std::size_t column = 0; column < columns; ++column) {
-        out[column * static_cast<std::size_t>(groups.rows) + static_cast<std::size_t>(row)] =
-            values[column];
-      }
+    const std::int64_t columns = last.groups.columns;
+    std::vector<float> row(static_cast<std::size_t>(columns));
+    for (std::int64_t at = first; at < end;) {
+      dequantise_row(last.groups, at / columns, row);
+      const std::int64_t count = std::min(end - at, columns - at % columns);
+      std::copy_n(row.begin() + at % columns, count, out.begin() + (at - first));
+      at += count;
     }
   }
 
   [[nodiscard]] std::optional<std::string> group_format(const std::string& name) const override {
-    if (const PackedWeight* const weight = find(name)) return weight->type;
+    if (const PackedWeight* const weight = find(name)) {
+      if (!has_values(weight->shape)) return std::nullopt;
+      return weight->type;
+    }
     const StoredTensor* const tensor = checkpoint_.find(name);
-    const bool is_matrix = tensor != nullptr && tensor->shape.size() == 2;
+    const bool is_matrix =
+        tensor != nullptr && tensor->shape.size() == 2 && has_values(tensor->shape);
     if (!is_matrix || !has_16_bits(tensor->type)) return std::nullopt;
     return std::string(checkpoint::stored_name(tensor->type));
   }
@@ -106,6 +123,11 @@ class PackedReader final : public WeightReader {
   [[nodiscard]] GroupedWeights read_groups(const std::string& name,
                                            std::optional<std::int64_t> expert) const override {
     const PackedWeight* const weight = find(name);
+    const std::string place = checkpoint::tensor_place(location(name), name);
+    if (const auto sizes = shape(name); sizes && !has_values(*sizes)) {
+      throw Error(ErrorCode::invalid_input, "the weight has no values", place,
+                  "download or convert the weights again");
+    }
     GroupedWeights groups;
     if (weight != nullptr) {
       const PackedPieces pieces(checkpoint_, *weight, settings_);
@@ -116,7 +138,7 @@ class PackedReader final : public WeightReader {
     } else {
       throw Error(ErrorCode::internal, "reading a missing tensor");
     }
-    require_finite(groups, checkpoint::tensor_place(location(name), name));
+    require_finite(groups, place);
     return groups;
   }
 
@@ -142,6 +164,45 @@ class PackedReader final : public WeightReader {
   }
 
  private:
+  /// The weight that read_part read last.
+  struct Last {
+    std::string name;
+    std::optional<std::int64_t> expert;
+    GroupedWeights groups;
+    std::vector<float> transposed;  ///< its values, if `read` returns them as [in, out]
+  };
+
+  /// Writes the values of `groups`, [rows, columns] or transposed.
+  static void dequantise(const GroupedWeights& groups, StoredOrder order, std::span<float> out) {
+    const auto rows = static_cast<std::size_t>(groups.rows);
+    const auto columns = static_cast<std::size_t>(groups.columns);
+    std::vector<float> values(columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto index = static_cast<std::int64_t>(row);
+      if (order == StoredOrder::as_is) {
+        dequantise_row(groups, index, out.subspan(row * columns, columns));
+        continue;
+      }
+      dequantise_row(groups, index, values);
+      for (std::size_t column = 0; column < columns; ++column) {
+        out[column * rows + row] = values[column];
+      }
+    }
+  }
+
+  [[nodiscard]] const Last& last_of(const std::string& name,
+                                    std::optional<std::int64_t> expert) const {
+    if (last_ && last_->name == name && last_->expert == expert) return *last_;
+    last_.reset();
+    Last last{name, expert, read_groups(name, expert), {}};
+    if (groups_are(name) == StoredOrder::transposed) {
+      last.transposed.resize(static_cast<std::size_t>(last.groups.rows * last.groups.columns));
+      dequantise(last.groups, StoredOrder::transposed, last.transposed);
+      last.groups.codes.clear();
+    }
+    return last_.emplace(std::move(last));
+  }
+
   [[nodiscard]] const PackedWeight* find(const std::string& name) const {
     const auto found = packed_.find(name);
     return found == packed_.end() ? nullptr : &found->second;
@@ -185,6 +246,7 @@ class PackedReader final : public WeightReader {
   std::map<std::string, PackedWeight> packed_;
   std::set<std::string> pieces_;  ///< names of all packed tensors
   std::unique_ptr<WeightReader> plain_;
+  mutable std::optional<Last> last_;
 };
 
 }  // namespace

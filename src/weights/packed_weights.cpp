@@ -37,14 +37,25 @@ struct Group {
   }
 };
 
-/// Some packings share names of companions: the piece with the values decides.
+/// Some packings share names of companions: the piece with the values decides, or the scales.
 Packing packing_of(const Group& group) {
   for (const PieceRole role : {PieceRole::values, PieceRole::state}) {
     const auto found =
         std::ranges::find(group.pieces, role, [](const auto& p) { return p.first.role; });
     if (found != group.pieces.end()) return found->first.packing;
   }
+  for (const std::string_view label : {"SCB", "weight_scale_inv", "weight_scale"}) {
+    const auto found =
+        std::ranges::find(group.pieces, label, [](const auto& p) { return p.first.label; });
+    if (found != group.pieces.end()) return found->first.packing;
+  }
   return group.pieces.front().first.packing;
+}
+
+bool is_plain_float(const TensorInfo& tensor) {
+  return tensor.type == checkpoint::DataType(StoredType::float32) ||
+         tensor.type == checkpoint::DataType(StoredType::float16) ||
+         tensor.type == checkpoint::DataType(StoredType::bfloat16);
 }
 
 using Result = UnpackResult;
@@ -71,7 +82,7 @@ class Unpacker {
       case Packing::bitsandbytes_8bit:
         return as_stored(base, "bitsandbytes");
       case Packing::scaled:
-        return group.find("weight_scale_2") ? nvfp4(base) : as_stored(base, "scaled");
+        return scaled(base, group);
       case Packing::mxfp4:
         return mxfp4(base, group);
       case Packing::split_latent:
@@ -227,6 +238,18 @@ class Unpacker {
     return unpacked(std::move(name), std::move(type), {stored.shape.begin(), stored.shape.end()});
   }
 
+  /// Scales of activations alone leave a float weight plain.
+  [[nodiscard]] Result scaled(std::string_view base, const Group& group) const {
+    const auto values = files_.tensors().find(std::string(base) + ".weight");
+    if (!values) return std::nullopt;
+    const auto is_of_activations = [](const auto& piece) {
+      return piece.first.role == PieceRole::activations;
+    };
+    const bool only_activations = std::ranges::all_of(group.pieces, is_of_activations);
+    if (only_activations && is_plain_float(tensor(*values))) return std::nullopt;
+    return group.find("weight_scale_2") ? nvfp4(base) : as_stored(base, "scaled");
+  }
+
   /// ModelOpt's NVFP4 has two values per byte along the input. Only it scales the scales.
   [[nodiscard]] Result nvfp4(std::string_view base) const {
     const auto values = files_.tensors().find(std::string(base) + ".weight");
@@ -309,10 +332,16 @@ std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
     weight.type = std::move(result->type);
     weight.shape = std::move(result->shape);
     weight.values = result->values;
-    for (const auto& [piece, index] : group.pieces) weight.pieces.push_back(index);
+    for (const auto& [piece, index] : group.pieces) {
+      weight.pieces.push_back(index);
+      if (piece.role != PieceRole::activations) weight.labels.push_back(piece.label);
+    }
     const auto plain =
         tensors.find(weight.name);  // some packings store the values under the plain name
-    if (plain) weight.pieces.push_back(*plain);
+    if (plain) {
+      weight.pieces.push_back(*plain);
+      weight.labels.emplace_back("weight");
+    }
     for (const std::size_t index : weight.pieces) {
       weight.bytes += static_cast<Integer>(tensors[index].bytes);
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headroom/expr.h"
@@ -21,6 +22,9 @@ struct PackedWeight {
   Integer values = 0;
   Integer bytes = 0;                ///< of all its pieces
   std::vector<std::size_t> pieces;  ///< indices into the table of tensors
+  /// The ends of the pieces' names, without scales of activations; "weight" for the tensor that
+  /// has the weight's own name.
+  std::vector<std::string_view> labels;
 };
 
 /// All packed weights, in the order of their first pieces. A tensor that has the name of a piece

@@ -29,10 +29,11 @@ enum class Packing {
 
 /// Role of a stored tensor in its weight.
 enum class PieceRole {
-  values,     ///< the packed values themselves
-  shape,      ///< the weight's shape
-  state,      ///< the weight's shape and other metadata
-  companion,  ///< scales, zero points, the order of inputs
+  values,       ///< the packed values themselves
+  shape,        ///< the weight's shape
+  state,        ///< the weight's shape and other metadata
+  companion,    ///< scales, zero points, the order of inputs
+  activations,  ///< scales and zero points of inputs or outputs, which leave the weight as it is
 };
 
 struct Piece {

@@ -36,15 +36,18 @@ nlohmann::json state_of(const PackedPieces& pieces) {
                                 state->data.size());
     auto json = nlohmann::json::parse(text, nullptr, false);
     if (json.is_object()) return json;
-    pieces.fail(*state, "is no JSON object");
+    pieces.fail(*state, "is not a JSON object");
   }
   pieces.refuse("the weight has no quant_state of NF4 or FP4");
 }
 
+/// A size of at most 2^24, which no block exceeds; 0 for any other value.
 std::int64_t integer_in(const nlohmann::json& state, const char* key) {
+  constexpr std::uint64_t kMost = 1U << 24U;
   const auto found = state.find(key);
-  const bool is_small = found != state.end() && found->is_number_unsigned();
-  return is_small ? static_cast<std::int64_t>(found->get<std::uint64_t>() & 0xFFFFFFU) : 0;
+  if (found == state.end() || !found->is_number_unsigned()) return 0;
+  const auto value = found->get<std::uint64_t>();
+  return value <= kMost ? static_cast<std::int64_t>(value) : 0;
 }
 
 /// Scales of eight bits, a float32 scale for every 256 of them, and an offset (arXiv 2305.14314,
@@ -69,6 +72,9 @@ void set_nested_scales(const PackedPieces& pieces, const nlohmann::json& state, 
 }  // namespace
 
 GroupedWeights unpack_bitsandbytes_4bit(const PackedPieces& pieces) {
+  pieces.require_only({"weight", "weight.absmax", "weight.quant_map", "weight.nested_absmax",
+                       "weight.nested_quant_map", "weight.quant_state.bitsandbytes__nf4",
+                       "weight.quant_state.bitsandbytes__fp4"});
   const StoredTensor& packed = pieces.at("weight");
   if (pieces.weight().shape.size() != 2) pieces.refuse("only matrices run in 4 bits");
   GroupedWeights to{.rows = pieces.rows(), .columns = pieces.columns(), .kind = CodeKind::nibble};
@@ -97,6 +103,7 @@ GroupedWeights unpack_bitsandbytes_4bit(const PackedPieces& pieces) {
 }
 
 GroupedWeights unpack_bitsandbytes_8bit(const PackedPieces& pieces) {
+  pieces.require_only({"weight", "SCB", "weight_format"});
   if (pieces.weight().shape.size() != 2) pieces.refuse("only matrices run in 8 bits");
   GroupedWeights to{.rows = pieces.rows(), .columns = pieces.columns(), .kind = CodeKind::int8};
   const StoredTensor& weight = pieces.at("weight", StoredType::int8, {to.rows, to.columns});

@@ -38,22 +38,46 @@ float one_float(const PackedPieces& pieces, std::string_view label) {
   return value;
 }
 
-/// Sets scales of groups of 16 or 32 columns: [rows, columns/group].
-void set_float4_scales(const PackedPieces& pieces, GroupedWeights& to) {
+/// The two formats of four-bit floats differ in their scales: E4M3 of 16 columns with a second
+/// scale of the tensor (NVFP4), or E8M0 of 32 columns (MXFP4; OCP Microscaling Formats 1.0, table
+/// 1).
+enum class Float4Format { nvfp4, mxfp4 };
+
+/// Sets scales of groups of columns: [rows, columns/group].
+void set_float4_scales(const PackedPieces& pieces, Float4Format format, GroupedWeights& to) {
+  const bool is_nvfp4 = format == Float4Format::nvfp4;
+  const std::int64_t group = is_nvfp4 ? 16 : 32;
   const StoredTensor& scales = pieces.at("weight_scale");
-  set_scales(pieces, scales, to);
-  const bool is_row_major = scales.shape.size() == 2 && scales.shape[0] == to.rows;
-  if (!is_row_major || to.scales.rows_per_scale != 1) {
-    pieces.fail(scales, fmt::format("is not [{}, groups]", to.rows));
+  const checkpoint::ScaleKind kind = scale_kind(pieces, scales);
+  const auto wanted = is_nvfp4 ? checkpoint::ScaleKind::float8 : checkpoint::ScaleKind::exponent;
+  const std::vector<std::int64_t> shape{to.rows, to.columns / group};
+  if (kind != wanted || scales.shape != shape || to.columns % group != 0) {
+    pieces.fail(scales, fmt::format("is not {} [{}, {} / {}], the scales of {}",
+                                    is_nvfp4 ? "F8_E4M3" : "F8_E8M0 or U8", to.rows, to.columns,
+                                    group, is_nvfp4 ? "NVFP4" : "MXFP4"));
   }
+  to.group = group;
+  to.scales.kind = kind;
+  to.scales.values.assign(scales.data.begin(), scales.data.end());
+}
+
+/// The zero points; null if there are none or all are 0.
+const StoredTensor* nonzero_points(const PackedPieces& pieces) {
+  const StoredTensor* const zeros = pieces.find("weight_zero_point");
+  if (zeros == nullptr) return nullptr;
+  const auto is_zero = [](std::byte value) { return value == std::byte{0}; };
+  return std::ranges::all_of(zeros->data, is_zero) ? nullptr : zeros;
+}
+
+void require_symmetric(const PackedPieces& pieces) {
+  const StoredTensor* const zeros = nonzero_points(pieces);
+  if (zeros != nullptr) pieces.fail(*zeros, "is not 0, but floats have no zero points");
 }
 
 /// Integer zero points, one per scale, as [rows, groups].
 void set_int8_zeros(const PackedPieces& pieces, GroupedWeights& to) {
-  const StoredTensor* const zeros = pieces.find("weight_zero_point");
+  const StoredTensor* const zeros = nonzero_points(pieces);
   if (zeros == nullptr) return;
-  const auto is_zero = [](std::byte value) { return value == std::byte{0}; };
-  if (std::ranges::all_of(zeros->data, is_zero)) return;
   const std::int64_t groups = to.groups();
   const std::int64_t blocks = (to.rows + to.scales.rows_per_scale - 1) / to.scales.rows_per_scale;
   if (zeros->type != StoredType::int8 || std::ssize(zeros->data) != blocks * groups) {
@@ -70,10 +94,11 @@ void set_int8_zeros(const PackedPieces& pieces, GroupedWeights& to) {
 
 /// NVFP4 of ModelOpt.
 GroupedWeights nvfp4(const PackedPieces& pieces) {
+  pieces.require_only({"weight", "weight_scale", "weight_scale_2"});
   const std::int64_t bytes = pieces.columns() / 2;
   const StoredTensor& packed = pieces.at("weight", StoredType::uint8, {pieces.rows(), bytes});
   GroupedWeights to = float4_codes(packed.data, pieces.rows(), pieces.columns());
-  set_float4_scales(pieces, to);
+  set_float4_scales(pieces, Float4Format::nvfp4, to);
   to.scales.factor = one_float(pieces, "weight_scale_2");
   return to;
 }
@@ -81,20 +106,19 @@ GroupedWeights nvfp4(const PackedPieces& pieces) {
 }  // namespace
 
 GroupedWeights unpack_float4(const PackedPieces& pieces) {
+  pieces.require_only(
+      {"weight_packed", "weight_scale", "weight_global_scale", "weight_zero_point"});
+  require_symmetric(pieces);
   const StoredTensor& packed =
       pieces.at("weight_packed", StoredType::uint8, {pieces.rows(), pieces.columns() / 2});
   GroupedWeights to = float4_codes(packed.data, pieces.rows(), pieces.columns());
-  set_float4_scales(pieces, to);
-  if (pieces.find("weight_global_scale") != nullptr) {
-    to.scales.factor = 1 / one_float(pieces, "weight_global_scale");
-  }
+  const bool is_nvfp4 = pieces.find("weight_global_scale") != nullptr;
+  set_float4_scales(pieces, is_nvfp4 ? Float4Format::nvfp4 : Float4Format::mxfp4, to);
+  if (is_nvfp4) to.scales.factor = 1 / one_float(pieces, "weight_global_scale");
   return to;
 }
 
 GroupedWeights unpack_scaled(const PackedPieces& pieces) {
-  if (pieces.find("pre_quant_scale") != nullptr) {
-    pieces.refuse("no kernel scales the inputs of a layer (pre_quant_scale)");
-  }
   if (pieces.weight().shape.size() != 2) pieces.refuse("only matrices run with scales");
   const StoredTensor& weight = pieces.at("weight");
   if (weight.type == StoredType::uint8 && pieces.find("weight_scale_2") != nullptr) {
@@ -109,18 +133,28 @@ GroupedWeights unpack_scaled(const PackedPieces& pieces) {
     pieces.refuse(
         fmt::format("no kernel runs {} weights with scales", checkpoint::stored_name(weight.type)));
   }
-  const StoredTensor* const inverse = pieces.find("weight_scale_inv");
-  set_scales(pieces, inverse != nullptr ? *inverse : pieces.at("weight_scale"), to);
+  const bool is_inverse = pieces.find("weight_scale_inv") != nullptr;
+  const std::string_view scales = is_inverse ? "weight_scale_inv" : "weight_scale";
+  pieces.require_only({"weight", scales, "weight_zero_point"});
+  set_scales(pieces, pieces.at(scales), to);
   to.codes.assign(weight.data.begin(), weight.data.end());
-  if (to.kind == CodeKind::int8) set_int8_zeros(pieces, to);
+  if (to.kind == CodeKind::int8) {
+    set_int8_zeros(pieces, to);
+  } else {
+    require_symmetric(pieces);
+  }
   return to;
 }
 
 GroupedWeights unpack_mxfp4(const PackedPieces& pieces, std::optional<std::int64_t> expert) {
+  pieces.require_only({"blocks", "scales"});
   const std::vector<std::int64_t>& shape = pieces.weight().shape;  // [experts, in, out]
   constexpr std::int64_t kGroup = 32;
   if (shape.size() != 3 || !expert || shape[1] % kGroup != 0) {
     pieces.refuse("MXFP4 runs as stacked experts");
+  }
+  if (*expert < 0 || *expert >= shape[0]) {
+    pieces.refuse(fmt::format("has {} experts, not an expert {}", shape[0], *expert));
   }
   const std::int64_t groups = shape[1] / kGroup;
   const StoredTensor blocks = checkpoint::slice(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -27,7 +28,7 @@ std::uint32_t word_at(std::span<const std::byte> words, std::int64_t index) {
   return word;
 }
 
-/// Nibbles of int8 codes, which are stored with an offset of 128.
+/// Turns unsigned codes of eight bits, stored with an offset of 128, into signed ones.
 void remove_offset(std::vector<std::byte>& codes) {
   for (std::byte& code : codes) code ^= std::byte{0x80};
 }
@@ -63,7 +64,7 @@ void set_zeros(std::vector<std::uint8_t> zeros, GroupedWeights& to) {
   to.zeros = std::move(zeros);
 }
 
-/// Number of inputs that share a scale: as `order` begins, as the config states, or an even share.
+/// Number of inputs that share a scale: all, as many as the config states, or an even share.
 std::int64_t group_of(const PackedPieces& pieces, const StoredTensor& scales, std::int64_t groups,
                       std::int64_t columns) {
   if (groups == 1) return columns;
@@ -74,12 +75,21 @@ std::int64_t group_of(const PackedPieces& pieces, const StoredTensor& scales, st
                                   columns));
 }
 
+/// Returns whether all groups of inputs, int32, are negative: compressed-tensors writes -1 where it
+/// has no order.
+bool is_unused(const StoredTensor& indices) {
+  const std::int64_t count = std::ssize(indices.data) / kWordBytes;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (std::bit_cast<std::int32_t>(word_at(indices.data, i)) >= 0) return false;
+  }
+  return true;
+}
+
 /// Sorts the columns by their groups, `indices` [columns]; empty if they are sorted.
 std::vector<std::int32_t> order_of(const PackedPieces& pieces, const StoredTensor& indices,
                                    const GroupedWeights& to) {
   std::vector<std::int32_t> group(static_cast<std::size_t>(to.columns));
   std::memcpy(group.data(), indices.data.data(), indices.data.size());
-  if (group.front() < 0) return {};  // compressed-tensors: not used
   std::vector<std::int32_t> order(group.size());
   std::iota(order.begin(), order.end(), 0);
   const auto group_at = [&](std::int32_t column) {
@@ -116,7 +126,9 @@ void reorder_columns(GroupedWeights& to) {
 }
 
 /// Zero points packed along the output, [groups, out·bits/32], as [out, groups]. `first` is added
-/// to each, within its bits. `places` has the position in a word of each of its values.
+/// to each, within its bits: a stored 15 of 4 bits and `first` 1 are 0, as in AutoGPTQ's torch
+/// kernels; ExLlamaV2's and vLLM's have 16 there. `places` has the position in a word of each of
+/// its values.
 std::vector<std::uint8_t> unpacked_zeros(const StoredTensor& packed, const GroupedWeights& to,
                                          unsigned first, std::span<const unsigned> places) {
   const auto bits = static_cast<unsigned>(checkpoint::code_bits(to.kind));
@@ -152,16 +164,47 @@ void set_transposed_scales(const PackedPieces& pieces, GroupedWeights& to) {
                                 checkpoint::stored_bits(scales.type) / 8);
 }
 
+/// A format of GPTQ's tensors, and the number to add to its stored zero points.
+struct ZeroFormat {
+  std::string_view name;
+  unsigned first;
+};
+
 /// AutoGPTQ stores zero points less one; GPTQModel's second format does not.
-unsigned first_zero(const PackedPieces& pieces) {
-  const std::string& format = pieces.settings().checkpoint_format;
-  if (format.empty() || format == "gptq") return 1;
-  if (format == "gptq_v2") return 0;
-  pieces.refuse(fmt::format("the checkpoint_format \"{}\" of GPTQ is not known", format));
+constexpr std::array kGptqFormats{ZeroFormat{"", 1}, ZeroFormat{"gptq", 1},
+                                  ZeroFormat{"gptq_v2", 0}};
+/// Source: dynamic_import_quant_linear_for_packing in auto_round/export/export_to_autoround.
+constexpr std::array kAutoRoundFormats{
+    ZeroFormat{"", 1}, ZeroFormat{"auto_round:auto_gptq", 1}, ZeroFormat{"auto_round:gptq", 1},
+    ZeroFormat{"auto_round", 0}, ZeroFormat{"auto_round:gptqmodel", 0}};
+
+unsigned first_zero_of(const PackedPieces& pieces) {
+  const PackedSettings& settings = pieces.settings();
+  const bool is_auto_round = settings.is_auto_round;
+  const std::string& name = is_auto_round ? settings.packing_format : settings.checkpoint_format;
+  const auto formats = is_auto_round ? std::span<const ZeroFormat>(kAutoRoundFormats)
+                                     : std::span<const ZeroFormat>(kGptqFormats);
+  const auto found = std::ranges::find(formats, name, &ZeroFormat::name);
+  if (found != formats.end()) return found->first;
+  pieces.refuse(fmt::format("the {} \"{}\" of {} is not known for GPTQ's tensors",
+                            is_auto_round ? "packing_format" : "checkpoint_format", name,
+                            is_auto_round ? "AutoRound" : "GPTQ"));
+}
+
+void require_awq_format(const PackedPieces& pieces) {
+  const PackedSettings& settings = pieces.settings();
+  const std::string& version = settings.version;
+  const bool is_gemm = version.empty() || version == "gemm" || version == "GEMM";
+  if (!is_gemm) pieces.refuse(fmt::format("the version \"{}\" of AWQ is not supported", version));
+  if (settings.is_auto_round && settings.packing_format != "auto_round:auto_awq") {
+    pieces.refuse(fmt::format("the packing_format \"{}\" of AutoRound does not fit AWQ's tensors",
+                              settings.packing_format));
+  }
 }
 
 /// A word holds consecutive inputs of one output: [in·bits/32, out].
 GroupedWeights gptq(const PackedPieces& pieces) {
+  pieces.require_only({"qweight", "qzeros", "scales", "g_idx"});
   const StoredTensor& packed = pieces.at("qweight");
   GroupedWeights to{.rows = pieces.rows(), .columns = pieces.columns()};
   const std::int64_t bits = bits_in(pieces, packed.shape[0], to.columns);
@@ -175,7 +218,7 @@ GroupedWeights gptq(const PackedPieces& pieces) {
   if (to.rows % per_word != 0) pieces.refuse("GPTQ's outputs do not fill words");
   const StoredTensor& zeros =
       pieces.at("qzeros", StoredType::int32, {to.groups(), to.rows / per_word});
-  set_zeros(unpacked_zeros(zeros, to, first_zero(pieces),
+  set_zeros(unpacked_zeros(zeros, to, first_zero_of(pieces),
                            std::span(kInOrder).first(static_cast<std::size_t>(per_word))),
             to);
   if (pieces.find("g_idx") != nullptr) {
@@ -187,15 +230,16 @@ GroupedWeights gptq(const PackedPieces& pieces) {
 
 /// A word holds eight outputs of one input, interleaved: [in, out/8].
 GroupedWeights awq(const PackedPieces& pieces) {
-  const std::string& version = pieces.settings().version;
-  const bool is_gemm = version.empty() || version == "gemm" || version == "GEMM";
-  if (!is_gemm) pieces.refuse(fmt::format("the version \"{}\" of AWQ is not supported", version));
+  require_awq_format(pieces);
+  pieces.require_only({"qweight", "qzeros", "scales"});
   GroupedWeights to{.rows = pieces.rows(), .columns = pieces.columns()};
+  set_bits(bits_in(pieces, pieces.at("qweight").shape[1], to.rows), to);
+  if (to.kind != CodeKind::nibble) pieces.refuse("AWQ runs in 4 bits");
+  if (to.columns % 2 != 0)
+    pieces.refuse(fmt::format("AWQ has {} inputs, an odd number", to.columns));
   constexpr std::int64_t kPerWord = 8;
   const StoredTensor& packed =
       pieces.at("qweight", StoredType::int32, {to.columns, to.rows / kPerWord});
-  set_bits(bits_in(pieces, packed.shape[1], to.rows), to);
-  if (to.kind != CodeKind::nibble || to.columns % 2 != 0) pieces.refuse("AWQ needs 4 bits");
   set_transposed_scales(pieces, to);
   to.codes.resize(static_cast<std::size_t>(to.rows * to.row_bytes()));
   for (std::int64_t column = 0; column < to.columns; ++column) {
@@ -245,6 +289,8 @@ GroupedWeights unpack_gptq_or_awq(const PackedPieces& pieces) {
 GroupedWeights unpack_compressed_tensors(const PackedPieces& pieces) {
   const StoredTensor& packed = pieces.at("weight_packed");
   if (packed.type == StoredType::uint8) return unpack_float4(pieces);
+  pieces.require_only(
+      {"weight_packed", "weight_scale", "weight_shape", "weight_zero_point", "weight_g_idx"});
   GroupedWeights to{.rows = pieces.rows(), .columns = pieces.columns()};
   const std::int64_t bits = bits_in(pieces, packed.shape.back(), to.columns);
   (void)pieces.at("weight_packed", StoredType::int32, {to.rows, to.columns * bits / kWordBits});
@@ -257,7 +303,8 @@ GroupedWeights unpack_compressed_tensors(const PackedPieces& pieces) {
   const bool has_zeros = pieces.find("weight_zero_point") != nullptr;
   set_zeros(has_zeros ? compressed_zeros(pieces, to, bits) : std::vector<std::uint8_t>{offset}, to);
   if (pieces.find("weight_g_idx") != nullptr) {
-    to.order = order_of(pieces, pieces.at("weight_g_idx", StoredType::int32, {to.columns}), to);
+    const StoredTensor& indices = pieces.at("weight_g_idx", StoredType::int32, {to.columns});
+    if (!is_unused(indices)) to.order = order_of(pieces, indices, to);
     reorder_columns(to);
   }
   return to;

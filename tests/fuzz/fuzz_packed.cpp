@@ -14,10 +14,17 @@ using namespace headroom;
 
 namespace {
 
-/// Unpacks one tensor and decodes its rows.
-void read(const detail::WeightReader& reader, const std::string& name) {
-  const auto expert =
-      reader.shape(name).value().size() == 3 ? std::optional<std::int64_t>(0) : std::nullopt;
+using Experts = std::vector<std::optional<std::int64_t>>;
+
+/// The first of the stacked experts, and one behind the last.
+Experts experts_of(const detail::WeightReader& reader, const std::string& name) {
+  const auto shape = reader.shape(name).value();
+  return shape.size() == 3 ? Experts{0, shape.front()} : Experts{std::nullopt};
+}
+
+/// Unpacks one tensor, or one of its experts, and decodes its rows.
+void read(const detail::WeightReader& reader, const std::string& name,
+          std::optional<std::int64_t> expert) {
   const checkpoint::GroupedWeights groups = reader.read_groups(name, expert);
   std::vector<float> row(static_cast<std::size_t>(groups.columns));
   for (std::int64_t i = 0; i < groups.rows; ++i) checkpoint::dequantise_row(groups, i, row);
@@ -31,7 +38,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)test::accepts([&] {
     const auto reader = detail::read_packed(file);
     for (const std::string& name : reader->names()) {
-      if (reader->group_format(name)) (void)test::accepts([&] { read(*reader, name); });
+      if (!reader->group_format(name)) continue;
+      for (const auto expert : experts_of(*reader, name)) {
+        (void)test::accepts([&] { read(*reader, name, expert); });
+      }
     }
   });
   return 0;

@@ -30,7 +30,7 @@ constexpr std::array kMethods{
     Method{"quark", read_quark},
     Method{"awq", read_awq},
     Method{"gptq", read_gptq},
-    Method{"auto-round", read_gptq},  // writes GPTQ's tensors (auto_round:auto_gptq)
+    Method{"auto-round", read_gptq},  // GPTQ's tensors, whose packing_format tells the zero points
     Method{"bitsandbytes", read_bitsandbytes},
     Method{"hqq", read_hqq},
     Method{"torchao", read_torchao},

@@ -23,6 +23,9 @@ constexpr std::array kCommonExtras{
     ExtraRule{"expert_bias", ExtraKind::router_bias},
     ExtraRule{".k_scale", ExtraKind::kv_cache_scale},
     ExtraRule{".v_scale", ExtraKind::kv_cache_scale},
+    ExtraRule{".q_scale", ExtraKind::kv_cache_scale},  // of the queries that read it
+    ExtraRule{"k_proj.output_scale", ExtraKind::kv_cache_scale},
+    ExtraRule{"v_proj.output_scale", ExtraKind::kv_cache_scale},
     ExtraRule{"vision_tower.", ExtraKind::vision_tower, NamePart::beginning},
     ExtraRule{"model.vision_tower.", ExtraKind::vision_tower, NamePart::beginning},
     ExtraRule{"vision_model.", ExtraKind::vision_tower, NamePart::beginning},
