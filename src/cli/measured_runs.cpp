@@ -17,6 +17,9 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+/// 2^60: a million terabytes.
+constexpr double kMostBytes = 1152921504606846976.0;
+
 [[noreturn]] void fail(const std::string& where, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, where,
               R"(a line is {"command": ["fit", "MODEL", …], "time_s": 0.281}, with an optional )"
@@ -94,7 +97,9 @@ MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
   const Words words = plan_words(line["command"], machine, where);
   run.time_s = positive(line, "time_s", where);
   if (line.contains("memory_bytes")) {
-    run.memory_bytes = static_cast<Integer>(positive(line, "memory_bytes", where));
+    const double bytes = positive(line, "memory_bytes", where);
+    if (bytes > kMostBytes) fail(where, "\"memory_bytes\" is more than any device holds");
+    run.memory_bytes = static_cast<Integer>(bytes);
   }
   run.name = fmt::format("{}", fmt::join(words, " "));
   if (line.contains("name") && line["name"].is_string()) run.name = line["name"];

@@ -105,6 +105,16 @@ std::int64_t ConfigReader::size_or(Keys keys, std::int64_t otherwise) {
   return optional_size(keys).value_or(otherwise);
 }
 
+std::int64_t ConfigReader::position_after_padding() {
+  return sum("pad_token_id", count_or({"pad_token_id"}, 1), 1);
+}
+
+std::int64_t ConfigReader::sum(std::string_view key, std::int64_t size, std::int64_t more) const {
+  if (size <= std::numeric_limits<std::int64_t>::max() - more) return size + more;
+  fail(key, fmt::format("{} does not fit 64 bits with {} more", size, more),
+       "write a smaller number");
+}
+
 std::int64_t ConfigReader::size_or_of_class(Keys keys, std::int64_t otherwise) {
   if (const auto given = optional_size(keys)) return *given;
   note_filled(*keys.begin(), otherwise);

@@ -49,6 +49,10 @@ class ConfigReader {
   /// An integer of at least 0.
   [[nodiscard]] std::int64_t count_or(Keys keys, std::int64_t otherwise);
   [[nodiscard]] std::optional<std::int64_t> optional_size(Keys keys);
+  /// The first position of models that count from behind `pad_token_id`, such as RoBERTa.
+  [[nodiscard]] std::int64_t position_after_padding();
+  /// size + more, where `key` gives the size; refuses a sum beyond 64 bits.
+  [[nodiscard]] std::int64_t sum(std::string_view key, std::int64_t size, std::int64_t more) const;
 
   /// A number of layers, at least 1. Absurd numbers are rejected: layers may be listed one by one,
   /// which would exhaust time and memory.

@@ -39,6 +39,32 @@ std::string error_place(const nlohmann::json& config) { return text_error(config
 
 }  // namespace
 
+TEST_CASE("positions whose sum with unused rows does not fit 64 bits are refused") {
+  const nlohmann::json bart = {{"model_type", "bart"},
+                               {"d_model", 64},
+                               {"encoder_layers", 1},
+                               {"decoder_layers", 1},
+                               {"encoder_attention_heads", 4},
+                               {"decoder_attention_heads", 4},
+                               {"encoder_ffn_dim", 96},
+                               {"decoder_ffn_dim", 96},
+                               {"vocab_size", 101},
+                               {"max_position_embeddings", INT64_MAX}};
+  CHECK(error_place(bart) == "config.json#/max_position_embeddings");
+  const nlohmann::json opt = {{"model_type", "opt"},
+                              {"hidden_size", 64},
+                              {"num_hidden_layers", 1},
+                              {"ffn_dim", 96},
+                              {"num_attention_heads", 4},
+                              {"vocab_size", 101},
+                              {"max_position_embeddings", INT64_MAX}};
+  CHECK(error_place(opt) == "config.json#/max_position_embeddings");
+  nlohmann::json config = kLlama;
+  config["model_type"] = "roberta";
+  config["pad_token_id"] = INT64_MAX;
+  CHECK(error_place(config) == "config.json#/pad_token_id");
+}
+
 TEST_CASE("text that is not JSON is refused with the file's name") {
   for (const char* const text : {"", "{", "nonsense", "[1, 2", "{\"a\": }", "{\"a\": 1} x"}) {
     CAPTURE(text);

@@ -143,9 +143,9 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   spec.position.kind = family.positions;
   spec.position.table = family.table;
   spec.position.offset = family.positions_offset;
-  spec.position.max_position_embeddings =
-      config.size_or({family.positions_key}, family.positions_when_absent) +
-      family.positions_offset;
+  spec.position.max_position_embeddings = config.sum(
+      family.positions_key, config.size_or({family.positions_key}, family.positions_when_absent),
+      family.positions_offset);
   spec.encoder = read_stack(config, spec.hidden_size, kEncoder, family);
   spec.decoder = read_stack(config, spec.hidden_size, kDecoder, family);
   spec.decoder->cross_attention = spec.decoder->self_attention;
@@ -259,12 +259,13 @@ void read_trocr(ConfigReader& config, ModelSpec& spec) {
     spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
   }
   const bool trained = config.flag_or({"use_learned_position_embeddings"}, true);
-  const std::int64_t padding = config.count_or({"pad_token_id"}, 1) + 1;
+  const std::int64_t padding = config.position_after_padding();
   spec.position.kind = trained ? PositionKind::learned : PositionKind::sinusoidal;
   spec.position.table = trained ? PositionTable::trained : PositionTable::tensor2tensor;
   spec.position.offset = trained ? kOffset : padding;
   spec.position.max_position_embeddings =
-      config.size_or({"max_position_embeddings"}, 512) + spec.position.offset;
+      config.sum("max_position_embeddings", config.size_or({"max_position_embeddings"}, 512),
+                 spec.position.offset);
   const EncoderDecoderFamily family{};
   spec.decoder = read_stack(config, spec.hidden_size, kDecoder, family);
   spec.decoder->self_attention.causal = true;
@@ -277,7 +278,7 @@ void read_m2m_100(ConfigReader& config, ModelSpec& spec) {
   EncoderDecoderFamily family;
   family.placement = NormPlacement::pre;
   // Positions start after the id of the padding token.
-  family.positions_offset = config.count_or({"pad_token_id"}, 1) + 1;
+  family.positions_offset = config.position_after_padding();
   family.positions = PositionKind::sinusoidal;
   family.table = PositionTable::tensor2tensor;
   family.activation = ActivationKind::relu;

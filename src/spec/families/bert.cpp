@@ -12,7 +12,7 @@ void read_roberta(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   count_unread_head_bias(spec);
   // Positions start after the id of the padding token.
-  spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.offset = config.position_after_padding();
   spec.position.skips_padding = true;
 }
 

@@ -20,7 +20,7 @@ void move_norms_before(ModelSpec& spec) {
 
 /// Positions start after the id of the padding token.
 void offset_positions(ConfigReader& config, ModelSpec& spec) {
-  spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.offset = config.position_after_padding();
   spec.position.skips_padding = true;
 }
 

@@ -21,7 +21,7 @@ void read_positions(ConfigReader& config, ModelSpec& spec) {
     spec.position.max_position_embeddings = 0;  // rotates at any length
     return;
   }
-  spec.position.offset = padding + 1;
+  spec.position.offset = config.sum("pad_token_id", padding, 1);
   spec.position.skips_padding = true;
 }
 

@@ -66,7 +66,7 @@ void read_longformer(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kSeparator = 2;
   read_bert_encoder(config, spec, ActivationKind::gelu);
   count_unread_head_bias(spec);
-  spec.position.offset = config.count_or({"pad_token_id"}, 1) + 1;
+  spec.position.offset = config.position_after_padding();
   spec.position.skips_padding = true;
   AttentionSpec& attention = spec.encoder->self_attention;
   attention.global = GlobalAttentionSpec{default_global_tokens(spec.architecture),

@@ -86,7 +86,7 @@ std::vector<ConvolutionGrid> read_grids(ConfigReader& audio) {
 
 /// Bins of the spectrogram after one of the convolutions, which pads both sides with one.
 std::int64_t bins_after(ConfigReader& audio, std::int64_t bins, const ConvolutionGrid& grid) {
-  const std::int64_t padded = bins + 2;
+  const std::int64_t padded = audio.sum("input_feat_size", bins, 2);
   if (padded < grid.kernel[1]) {
     audio.fail("input_feat_size", "is smaller than a kernel", "use a larger number of bins");
   }
