@@ -212,7 +212,7 @@ struct Adapter {
   AdapterKind kind = AdapterKind::none;
   std::int64_t rank = 16;
   AdapterTargets targets = AdapterTargets::all;
-  /// Serving: adapters in the device's memory, one for each request (arXiv 2310.18547).
+  /// Serving: adapters in the device's memory, of which each request uses one (arXiv 2310.18547).
   std::int64_t held = 1;
   bool operator==(const Adapter&) const = default;
 };
@@ -220,13 +220,13 @@ struct Adapter {
 [[nodiscard]] std::string_view name_of(AdapterTargets targets) noexcept;
 
 /// graph -> graph: adds two low-rank matrices to every target layer and freezes all else. Unchanged
-/// without an adapter.
+/// without an adapter. Throws Error{invalid_input} if no layer is a target.
 [[nodiscard]] Graph with_adapter(const Graph& graph, const Adapter& adapter);
 
 /// graph -> graph: adds the low-rank products of every target layer beside its unmerged weights. A
 /// token runs those of its request's adapter, and memory holds `adapter.held` of them in `dtype`,
 /// as vLLM's --max-loras of --max-lora-rank reserves them. `graph` has stored bytes. Unchanged
-/// without an adapter.
+/// without an adapter; throws as with_adapter does.
 [[nodiscard]] Graph with_served_adapters(const Graph& graph, const Adapter& adapter, DType dtype);
 
 /// True for matrices of the layers, which Muon updates and quantised formats store in few bits.

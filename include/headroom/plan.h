@@ -254,10 +254,10 @@ class Planner {
 
   /// Memory of the worst rank, and time. The plan must be legal. Throws Error{overflow}.
   [[nodiscard]] PlanFigures evaluate(const PlanChoice& choice, const Load& load);
-  /// Serving a model with a KV-cache: a prefill of `tokens` tokens of one sequence after
-  /// `past_len` cached ones, and a decode step of `sequences` sequences. The plan must be legal.
+  /// Serving a model with a KV-cache: a prefill of `tokens` tokens after `past_len` cached ones,
+  /// with `adapters` of the served ones, and a decode step of `sequences`. The plan must be legal.
   [[nodiscard]] PassTime prefill_time(const PlanChoice& choice, std::int64_t tokens,
-                                      std::int64_t past_len);
+                                      std::int64_t past_len, std::int64_t adapters = 1);
   [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
                                      std::int64_t past_len);
   /// Layers of the stage with most of them over the average: 1 for an even pipeline.

@@ -170,10 +170,11 @@ void add_served_adapters(Command command, PlanOptions& options) {
   constexpr CountRange kAdapters{1, 65536};
   Adapter& adapter = options.query.adapter;
   const auto set = [&adapter](std::int64_t n) { adapter.held = n; };
-  options.served_adapters = add_count(command, "--adapters", kAdapters, set,
-                                      "LoRA adapters in device memory, one for each request, "
-                                      "vLLM's max_loras (none)")
-                                .group(kServingGroup);
+  options.served_adapters =
+      add_count(command, "--adapters", kAdapters, set,
+                "LoRA adapters in device memory, of which each request uses one, "
+                "vLLM's max_loras (none)")
+          .group(kServingGroup);
   options.serving_only.push_back(*options.served_adapters);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "headroom/error.h"
 #include "headroom/parallel_plan.h"
 #include "op_kind.h"
 
@@ -24,6 +25,7 @@ bool is_target(const Node& node, AdapterTargets targets) {
 }
 
 /// Replaces W·x by W·x + B·(A·x), with A [rank, in] and B [out, rank], for every target matrix.
+/// Routed experts have no adapters.
 class AdapterPass {
  public:
   AdapterPass(const Graph& graph, const Adapter& adapter) : adapter_(adapter), graph_(graph) {}
@@ -43,10 +45,20 @@ class AdapterPass {
         block.carried_out = found->second;
       }
     }
+    if (current_.empty()) refuse();
     return std::move(graph_);
   }
 
  private:
+  [[noreturn]] void refuse() const {
+    const std::string targets = adapter_.targets == AdapterTargets::all
+                                    ? "attention and feed-forward networks"
+                                    : "attention";
+    throw Error(ErrorCode::invalid_input,
+                "adapters change matrices of " + targets + ", which this model lacks", {},
+                "leave the adapters out, or choose a Transformer, such as llama-3-8b");
+  }
+
   [[nodiscard]] Node with_current_inputs(Node node) const {
     for (TensorId& input : node.inputs) {
       if (const auto found = current_.find(input); found != current_.end()) input = found->second;

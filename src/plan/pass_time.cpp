@@ -31,9 +31,9 @@ PassTime pass_time(const RankCosts& costs) {
 }  // namespace
 
 PassTime Planner::Implementation::prefill_time(const PlanChoice& choice, std::int64_t tokens,
-                                               std::int64_t past_len) {
-  const RankCosts& pass =
-      costs(Pass::prefill, choice.parallel, workload_of(Pass::prefill, 1, tokens, past_len));
+                                               std::int64_t past_len, std::int64_t adapters) {
+  const RankCosts& pass = costs(Pass::prefill, choice.parallel,
+                                workload_of(Pass::prefill, 1, tokens, past_len), adapters);
   PassTime time = pass_time(pass);
   time.communication_s +=
       static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
@@ -62,9 +62,9 @@ double Planner::Implementation::stage_imbalance(const PlanChoice& choice) {
   return static_cast<double>(most * choice.parallel.pipeline) / static_cast<double>(all);
 }
 
-PassTime Planner::prefill_time(const PlanChoice& choice, std::int64_t tokens,
-                               std::int64_t past_len) {
-  return implementation_->prefill_time(choice, tokens, past_len);
+PassTime Planner::prefill_time(const PlanChoice& choice, std::int64_t tokens, std::int64_t past_len,
+                               std::int64_t adapters) {
+  return implementation_->prefill_time(choice, tokens, past_len, adapters);
 }
 
 PassTime Planner::decode_time(const PlanChoice& choice, std::int64_t sequences,

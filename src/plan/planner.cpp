@@ -173,7 +173,7 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
                      static_cast<std::size_t>(key.sequence == SequenceParallel::on) +
                      64 * static_cast<std::size_t>(key.expert_tensor == ExpertTensor::whole);
   for (const std::int64_t part : {key.tensor, key.context, key.expert, key.batch, key.seq_len,
-                                  key.past_len, key.images, key.audio_segments}) {
+                                  key.past_len, key.images, key.audio_segments, key.adapters}) {
     hash = (hash ^ static_cast<std::size_t>(part)) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 29U;
   }
@@ -241,6 +241,12 @@ detail::RankProgram& Planner::Implementation::program(Pass pass, const ParallelP
 
 const detail::RankCosts& Planner::Implementation::costs(Pass pass, const ParallelPlan& plan,
                                                         const Workload& workload) {
+  return costs(pass, plan, workload, workload.batch_size);
+}
+
+const detail::RankCosts& Planner::Implementation::costs(Pass pass, const ParallelPlan& plan,
+                                                        const Workload& workload,
+                                                        std::int64_t adapters) {
   const CostKey key{pass,
                     plan.tensor,
                     plan.context,
@@ -251,12 +257,15 @@ const detail::RankCosts& Planner::Implementation::costs(Pass pass, const Paralle
                     workload.seq_len,
                     workload.past_len,
                     workload.images.totals.images,
-                    workload.audio.totals.segments};
+                    workload.audio.totals.segments,
+                    std::min(adapters, query.adapter.held)};
   if (last_costs_ != nullptr && key == last_key_) return *last_costs_;
   auto found = costs_.find(key);
   if (found == costs_.end()) {
     found =
-        costs_.emplace(key, program(pass, plan).costs(values_of(plan, workload), speed_of(plan)))
+        costs_
+            .emplace(key,
+                     program(pass, plan).costs(values_of(plan, workload), speed_of(plan), adapters))
             .first;
   }
   last_key_ = key;

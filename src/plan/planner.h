@@ -69,15 +69,18 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] PlanFigures serving(const PlanChoice& choice, const Load& load);
   // pass_time.cpp
   [[nodiscard]] PassTime prefill_time(const PlanChoice& choice, std::int64_t tokens,
-                                      std::int64_t past_len);
+                                      std::int64_t past_len, std::int64_t adapters);
   [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
                                      std::int64_t past_len);
   [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
 
   /// The kind of pass that a graph is compiled for.
   enum class Pass { train, prefill, decode };
-  /// Costs of one pass over `workload.batch_size` sequences on one rank.
+  /// Costs of one pass over `workload.batch_size` sequences on one rank, which use an adapter each,
+  /// or `adapters` of them.
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
+  const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload,
+                                 std::int64_t adapters);
   const detail::RankStates& states(const ParallelPlan& plan);
   /// The stages that can be the worst: leaves out a stage if an earlier one runs all of its parts.
   const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
@@ -112,6 +115,7 @@ class Planner::Implementation : public PlannerSetup {
     std::int64_t past_len;
     std::int64_t images;
     std::int64_t audio_segments;
+    std::int64_t adapters;
     bool operator==(const CostKey&) const = default;
   };
   struct CostKeyHash {

@@ -143,24 +143,25 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
   if (graph.options.phase == Phase::train) compile_gradients(graph);
 }
 
-/// With fewer tokens than adapters, the others' matrices are not read.
-double RankProgram::CompiledRead::bytes(const SymbolValues& values) const {
+double RankProgram::CompiledRead::bytes(const SymbolValues& values, std::int64_t used) const {
   const double all = as_double(elements, values) * bytes_per_element;
-  return adapters == 0 ? all : all * std::min(1.0, as_double(rows, values) / adapters);
+  if (adapters == 0) return all;
+  return all * static_cast<double>(std::min(used, adapters)) / static_cast<double>(adapters);
 }
 
-double RankProgram::CompiledNode::all_bytes(const SymbolValues& values) const {
+double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
+                                            std::int64_t adapters) const {
   double sum = as_double(bytes, values);
   for (const CompiledRead& read : reads) {
-    sum += read.bytes(values);
+    sum += read.bytes(values, adapters);
   }
   return sum;
 }
 
-double RankProgram::CompiledNode::seconds(const SymbolValues& values,
-                                          const RankSpeed& speed) const {
+double RankProgram::CompiledNode::seconds(const SymbolValues& values, const RankSpeed& speed,
+                                          std::int64_t adapters) const {
   return std::max(as_double(flops, values) / flops_per_s(speed),
-                  all_bytes(values) / speed.memory_bytes_per_s);
+                  all_bytes(values, adapters) / speed.memory_bytes_per_s);
 }
 
 PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
@@ -192,10 +193,8 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
     const auto bytes_per_element = stored_bytes_per_element(whole, read.weight);
     if (!bytes_per_element) continue;
     bytes -= read.elements * Symbol::weight_bytes;
-    const std::int64_t adapters = whole.weights.at(read.weight).held_adapters;
-    const auto* const linear = std::get_if<Linear>(&node.op);
-    reads.push_back({compiled(read.elements), *bytes_per_element, static_cast<double>(adapters),
-                     compiled(linear == nullptr ? Expr() : linear->rows)});
+    reads.push_back(
+        {compiled(read.elements), *bytes_per_element, whole.weights.at(read.weight).held_adapters});
   }
   const bool has_backward = !in_tower(node) || trains_tower(whole);
   const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
@@ -302,13 +301,14 @@ void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
   }
 }
 
-RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed) const {
+RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
+                             std::int64_t adapters) const {
   RankCosts costs;
   costs.layers.resize(layer_inputs_.size());
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
     const PassSeconds seconds = trains_ ? node.training_seconds(values, speed)
-                                        : PassSeconds{node.seconds(values, speed), 0};
+                                        : PassSeconds{node.seconds(values, speed, adapters), 0};
     section.forward_s += seconds.forward_s;
     section.backward_s += seconds.backward_s;
     section.forward_flops += as_double(node.flops, values);

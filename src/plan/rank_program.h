@@ -74,7 +74,9 @@ class RankProgram {
   RankProgram(const Graph& whole, const Structure& structure, Kernels kernels);
 
   /// `values` must have every symbol of the workload and the rank's sizes; l is the whole model's.
-  [[nodiscard]] RankCosts costs(const SymbolValues& values, const RankSpeed& speed) const;
+  /// The tokens of the pass use `adapters` of the served ones, or as many as there are.
+  [[nodiscard]] RankCosts costs(const SymbolValues& values, const RankSpeed& speed,
+                                std::int64_t adapters) const;
 
   /// One direction of a collective in one pass, for all layers of its section.
   struct CollectiveBytes {
@@ -93,10 +95,9 @@ class RankProgram {
   struct CompiledRead {
     CompiledExpr elements;
     double bytes_per_element;
-    double adapters;    ///< among which the tokens choose; 0: all read the whole weight
-    CompiledExpr rows;  ///< of one layer, if they choose
+    std::int64_t adapters;  ///< that have a part of it each; 0: a pass reads the whole weight
 
-    [[nodiscard]] double bytes(const SymbolValues& values) const;
+    [[nodiscard]] double bytes(const SymbolValues& values, std::int64_t used) const;
   };
   struct CompiledNode {
     Section section;
@@ -114,12 +115,13 @@ class RankProgram {
     CompiledExpr permuted_bytes;  ///< training: one copy of the tokens, as sent to experts
     double permutations;
 
-    [[nodiscard]] double all_bytes(const SymbolValues& values) const;
+    [[nodiscard]] double all_bytes(const SymbolValues& values, std::int64_t adapters) const;
     [[nodiscard]] double flops_per_s(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
     }
     /// Seconds of an inference pass.
-    [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed) const;
+    [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed,
+                                 std::int64_t adapters) const;
     [[nodiscard]] PassSeconds training_seconds(const SymbolValues& values,
                                                const RankSpeed& speed) const;
   };

@@ -1,4 +1,8 @@
 // vLLM, SGLang and TensorRT-LLM: degrees, lengths and types of a serving plan as their options.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "command_words.h"
@@ -28,13 +32,49 @@ void add_weights(const PlanQuestion& question, CommandWords& words, EngineComman
                   name_of(question.query.weights)));
 }
 
+bool has_adapters(const PlanQuestion& question) {
+  return question.query.adapter.kind != AdapterKind::none;
+}
+
+/// The least rank that vLLM reserves for adapters of `rank` (MaxLoRARanks of vllm/config/lora.py);
+/// empty if it takes none so large.
+std::optional<std::int64_t> vllm_rank(std::int64_t rank) {
+  constexpr std::array<std::int64_t, 9> kRanks{1, 8, 16, 32, 64, 128, 256, 320, 512};
+  const auto* const found = std::ranges::lower_bound(kRanks, rank);
+  return found == kRanks.end() ? std::nullopt : std::optional(*found);
+}
+
 /// Adapters of requests, which the engine loads by name.
-void add_adapters(const PlanQuestion& question, CommandWords& words) {
+void add_vllm_adapters(const PlanQuestion& question, CommandWords& words, EngineCommand& command) {
+  if (!has_adapters(question)) return;
   const Adapter& adapter = question.query.adapter;
-  if (adapter.kind == AdapterKind::none) return;
+  const std::optional<std::int64_t> rank = vllm_rank(adapter.rank);
+  if (!rank) {
+    command.notes.push_back(
+        fmt::format("vLLM takes adapters up to rank 512, not {}", adapter.rank));
+    return;
+  }
   words.add("--enable-lora");
   words.add("--max-loras", adapter.held);
+  words.add("--max-lora-rank", *rank);
+  if (*rank == adapter.rank) return;
+  command.notes.push_back(
+      fmt::format("vLLM takes rank {} for adapters of rank {}, and reserves their memory", *rank,
+                  adapter.rank));
+}
+
+/// SGLang keeps adapters in a pool of this size (docs.sglang.io, advanced_features/lora); without
+/// paths at the start it needs the rank and the matrices.
+void add_sglang_adapters(const PlanQuestion& question, CommandWords& words,
+                         EngineCommand& command) {
+  if (!has_adapters(question)) return;
+  const Adapter& adapter = question.query.adapter;
+  words.add("--enable-lora");
+  words.add("--max-loras-per-batch", adapter.held);
   words.add("--max-lora-rank", adapter.rank);
+  const bool all = adapter.targets == AdapterTargets::all;
+  words.add("--lora-target-modules", all ? "all" : "q_proj k_proj v_proj o_proj");
+  command.notes.emplace_back("name the adapters by --lora-paths, or load them while it serves");
 }
 
 /// Types of the cache that are neither the activations' nor float8.
@@ -81,7 +121,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   words.add("--max-model-len", question.load.seq_len);
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
   add_weights(question, words, command);
-  add_adapters(question, words);
+  add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
   return finished(words, question, choice, std::move(command));
 }
@@ -99,6 +139,7 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   words.add("--context-length", question.load.seq_len);
   words.add("--max-running-requests", question.load.batch_size);
   add_weights(question, words, command);
+  add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
   return finished(words, question, choice, std::move(command));
 }
@@ -119,6 +160,13 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   if (question.query.weights) {
     command.notes.emplace_back(
         "weights are converted beforehand: name a checkpoint that stores them so");
+  }
+  if (has_adapters(question)) {
+    const Adapter& adapter = question.query.adapter;
+    command.notes.push_back(
+        fmt::format("adapters are set in the file of --extra_llm_api_options: lora_config: "
+                    "{{max_lora_rank: {}, max_loras: {}}}",
+                    adapter.rank, adapter.held));
   }
   if (caches_in_float8(question)) {
     command.notes.emplace_back(

@@ -10,6 +10,10 @@
 //               experts of a token are combined
 //   replicated  whole in and out (norms, residuals): equal on every rank or, with sequence
 //               parallelism, each rank's shard of the tokens
+//
+// A served adapter adds B·(A·x) to the output of the rank's own part of a matrix, and reads the
+// input of that part, so it needs no collective of its own (vLLM, RowParallelLinearWithLoRA and
+// ColumnParallelLinearWithLoRA). A trained adapter's are layers of their own, as in PEFT.
 #include "tensor_parallel.h"
 
 #include <algorithm>
@@ -30,6 +34,32 @@ namespace {
 constexpr Integer kLossBytesPerRow = 12;
 
 enum class Role { column, row, local, partial, replicated };
+
+/// Tensors of served adapters.
+struct ServedAdapters {
+  std::set<TensorId> products;  ///< A·x and B·(A·x)
+  std::set<TensorId> of_whole;  ///< A·x of matrices with divided columns
+  std::set<TensorId> sums;      ///< W·x + B·(A·x)
+  std::set<TensorId> unsummed;  ///< W·x, and sums that a further one reads
+};
+
+ServedAdapters served_adapters(const Graph& graph) {
+  ServedAdapters adapters;
+  const auto is_served = [&](WeightId id) { return graph.weights[id].held_adapters > 0; };
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (std::ranges::any_of(node.weights, is_served)) {
+        adapters.products.insert(node.output);
+        const bool divides = mentions_divided(std::get<Linear>(node.op).out_features);
+        if (divides) adapters.of_whole.insert(node.inputs.front());
+      } else if (!node.inputs.empty() && adapters.products.contains(node.inputs.back())) {
+        adapters.unsummed.insert(node.inputs.front());
+        adapters.sums.insert(node.output);
+      }
+    }
+  }
+  return adapters;
+}
 
 /// The role of a GEMM by its features. `row` is the role for divided inputs and whole outputs.
 template <class Gemm>
@@ -74,6 +104,7 @@ class TensorParallelPass {
         ranks_(ranks),
         sequence_(sequence == SequenceParallel::on),
         training_(source.options.phase == Phase::train),
+        adapters_(served_adapters(source)),
         result_(source) {}
 
   Graph run() && {
@@ -113,7 +144,8 @@ class TensorParallelPass {
     Role role = role_of(node, source_);
     const bool reads_partial = std::ranges::any_of(
         node.inputs, [&](TensorId input) { return partial_.contains(current(input)); });
-    if (reads_partial) role = role_after_experts(node);
+    if (reads_partial) role = role_after_partial(node);
+    role = role_beside_adapters(node, role);
     // Every rank caches all tokens, of a latent that its heads share as well.
     if (!training_ && sequence_ && std::holds_alternative<KvCacheAppend>(node.op))
       role = Role::local;
@@ -150,18 +182,30 @@ class TensorParallelPass {
     node.inputs.push_back(squares);
   }
 
-  /// The role of an operator that reads partial sums of experts. Tokens return from the experts'
-  /// ranks as they left, each tensor-parallel rank with its shard, so the sums are reduce-scattered
-  /// first (Megatron-LM, MoEAlltoAllTokenDispatcher: all-to-all and all-gather on the way there,
-  /// reduce-scatter and all-to-all back). Without sequence parallelism every rank sends all tokens,
-  /// which Megatron-LM does not allow.
-  Role role_after_experts(Node& node) {
+  /// The role of an operator that reads partial sums. An adapter's sum ends them. Experts' tokens
+  /// return from their ranks as they left, each tensor-parallel rank with its shard, so the sums
+  /// are reduce-scattered first (Megatron-LM, MoEAlltoAllTokenDispatcher: all-to-all and all-gather
+  /// on the way there, reduce-scatter and all-to-all back). Without sequence parallelism every rank
+  /// sends all tokens, which Megatron-LM does not allow.
+  Role role_after_partial(Node& node) {
+    if (adapters_.sums.contains(node.output)) return Role::row;
     const OpKind kind = kind_of(node.op);
     if (kind == OpKind::expert_combine) return Role::row;
     const bool returns_tokens = kind == OpKind::collective;
     if (!returns_tokens || !sequence_) return Role::partial;
     node.inputs.front() = reduced(node, current(node.inputs.front()));
     return Role::replicated;
+  }
+
+  /// `role` where a reduction waits for a served adapter's sum, and where A reads the sequence that
+  /// is gathered for W.
+  [[nodiscard]] Role role_beside_adapters(const Node& node, Role role) const {
+    if (adapters_.of_whole.contains(node.output)) {
+      return role == Role::replicated ? Role::local : role;
+    }
+    const bool waits =
+        adapters_.unsummed.contains(node.output) || adapters_.products.contains(node.output);
+    return role == Role::row && waits ? Role::partial : role;
   }
 
   /// True for activations with all features on every rank.
@@ -304,6 +348,7 @@ class TensorParallelPass {
   std::int64_t ranks_;
   bool sequence_;
   bool training_;
+  ServedAdapters adapters_;
   Graph result_;
   std::map<TensorId, TensorId> current_;   ///< from tensors of the source to those of the result
   std::map<TensorId, TensorId> gathered_;  ///< from shards to whole sequences, in this block

@@ -107,7 +107,7 @@ void DraftCosts::set_costs(const DraftModel& model, Planner& planner, const Plan
   draft_ = std::make_unique<Draft>(model, question, choice, longest);
   StepTimes& times = draft_->times;
   propose_ = SampledFunction(kTokenStep, [&times](std::int64_t sequences) {
-    return times.weights(sequences) + times.head(sequences);
+    return times.weights(sequences, sequences) + times.head(sequences);
   });
   propose_cache_ = SampledFunction(
       kPastStep, [&times](std::int64_t past_len) { return times.decode(past_len); });

@@ -111,6 +111,7 @@ void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
       decodes ? times_->decode(sequence.computed) : times_->chunk(tokens, sequence.computed);
   sequence.scheduled = tokens;
   step.tokens += tokens;
+  ++step.sequences;
   if (sequence.computed + tokens == sequence.tokens) ++step.sampled;
 }
 
@@ -195,7 +196,7 @@ double Replica::drafting_s(const Step& step) const {
 
 double Replica::run(const Step& step, double now_s) {
   const double seconds =
-      times_->weights(step.tokens) + times_->head(step.sampled) + step.sequences_s;
+      times_->weights(step.tokens, step.sequences) + times_->head(step.sampled) + step.sequences_s;
   const double stage_s =
       seconds * settings_.stage_imbalance / static_cast<double>(stage_free_s_.size());
   // A pipeline drafts before its first stage.

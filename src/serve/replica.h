@@ -110,6 +110,7 @@ class Replica {
   /// The work of a step while it is put together.
   struct Step {
     std::int64_t tokens = 0;
+    std::int64_t sequences = 0;
     std::int64_t sampled = 0;
     double sequences_s = 0;
     std::int64_t drafting = 0;  ///< sequences with proposals

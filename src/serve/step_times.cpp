@@ -1,5 +1,6 @@
 #include "step_times.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -49,12 +50,6 @@ double SampledFunction::operator()(std::int64_t count) {
 StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)
     : planner_(&planner),
       choice_(choice),
-      weights_(kTokenStep,
-               [this](std::int64_t tokens) {
-                 if (tokens == 0) return 0.0;
-                 const PassTime time = planner_->prefill_time(choice_, tokens, 0);
-                 return time.weights_s + time.communication_s;
-               }),
       head_(kTokenStep,
             [this](std::int64_t sampled) {
               return planner_->decode_time(choice_, sampled, 0).head_s;
@@ -62,6 +57,20 @@ StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)
       decode_(kPastStep, [this](std::int64_t past_len) {
         return planner_->decode_time(choice_, 1, past_len).sequences_s;
       }) {}
+
+double StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
+  const std::int64_t adapters = std::min(sequences, planner_->query().adapter.held);
+  auto found = weights_.find(adapters);
+  if (found == weights_.end()) {
+    const auto seconds = [this, adapters](std::int64_t count) {
+      if (count == 0) return 0.0;
+      const PassTime time = planner_->prefill_time(choice_, count, 0, adapters);
+      return time.weights_s + time.communication_s;
+    };
+    found = weights_.emplace(adapters, SampledFunction(kTokenStep, seconds)).first;
+  }
+  return found->second(tokens);
+}
 
 double StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
   if (tokens == 0) return 0;

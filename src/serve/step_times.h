@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <unordered_map>
 #include <vector>
 
@@ -30,8 +31,8 @@ class SampledFunction {
 };
 
 /// Seconds that parts of a step take on one replica, over all pipeline stages. A step takes
-/// weights(tokens) + head(sampled) + the sum of decode() and chunk() over its sequences: operators
-/// with weights run once over all tokens, attention over each sequence's own cache.
+/// weights(tokens, sequences) + head(sampled) + the sum of decode() and chunk() over its sequences:
+/// operators with weights run once over all tokens, attention over each sequence's own cache.
 class StepTimes {
  public:
   /// `planner` must outlive it.
@@ -39,8 +40,9 @@ class StepTimes {
   StepTimes(const StepTimes&) = delete;
   StepTimes& operator=(const StepTimes&) = delete;
 
-  /// Operators that read weights, and communication, over all tokens of a step.
-  double weights(std::int64_t tokens) { return weights_(tokens); }
+  /// Operators that read weights, and communication, over all tokens of a step. Each of its
+  /// `sequences` may use an adapter of its own.
+  double weights(std::int64_t tokens, std::int64_t sequences);
   /// Final norm and head over the sequences that sample a token.
   double head(std::int64_t sampled) { return sampled == 0 ? 0 : head_(sampled); }
   /// The other operators of one sequence that decodes a token after `past_len` cached ones.
@@ -54,7 +56,7 @@ class StepTimes {
 
   Planner* planner_;
   PlanChoice choice_;
-  SampledFunction weights_;
+  std::map<std::int64_t, SampledFunction> weights_;  ///< by adapters in use
   SampledFunction head_;
   SampledFunction decode_;
   std::unordered_map<std::uint64_t, double> chunks_;

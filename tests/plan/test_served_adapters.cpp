@@ -2,6 +2,9 @@
 // bytes that its requests' adapters add.
 #include <doctest/doctest.h>
 
+#include <string>
+#include <utility>
+
 #include "headroom/engine_command.h"
 #include "headroom/plan.h"
 #include "headroom/serve.h"
@@ -36,6 +39,16 @@ PlanChoice tensor_parallel(std::int64_t ranks) {
 
 Integer weight_bytes(Planner planner, std::int64_t ranks = 1) {
   return planner.evaluate(tensor_parallel(ranks), {1, 1024}).memory.weights;
+}
+
+/// Collectives of a decode step in all layers, with their bytes.
+std::pair<double, double> collectives(Planner planner, PlanChoice choice) {
+  std::pair<double, double> sum;
+  for (const Communication& row : planner.communication(choice, {8, 1024})) {
+    sum.first += row.count;
+    sum.second += row.wire_bytes;
+  }
+  return sum;
 }
 
 double step_seconds(std::int64_t adapters, std::int64_t sequences) {
@@ -80,6 +93,42 @@ TEST_CASE("a step reads the adapters of its sequences, and no others") {
   CHECK(added == doctest::Approx(one).epsilon(0.06));
 }
 
+// RowParallelLinearWithLoRA of vLLM adds B·(A·x) to the partial output and reduces the sum; A of a
+// column-parallel matrix reads the input that the matrix reads.
+TEST_CASE("served adapters add no collective, with and without sequence parallelism") {
+  for (const SequenceParallel sequence : {SequenceParallel::off, SequenceParallel::on}) {
+    PlanChoice choice = tensor_parallel(4);
+    choice.parallel.sequence = sequence;
+    const auto plain = collectives(planner_with(0), choice);
+    CHECK(plain.first > 0);
+    CHECK(collectives(planner_with(8), choice) == plain);
+  }
+}
+
+TEST_CASE("tokens of one request share its adapter") {
+  Planner planner = planner_with(32);
+  const DeviceRates rates = h100();
+  const double one =
+      static_cast<double>(kAdapterBytes) / (rates.memory_bytes_per_s * rates.efficiency.memory);
+  const auto seconds = [&](std::int64_t adapters) {
+    return planner.prefill_time(tensor_parallel(1), 64, 0, adapters).weights_s;
+  };
+  CHECK(seconds(32) - seconds(1) == doctest::Approx(31 * one).epsilon(1e-6));
+  CHECK(seconds(64) == seconds(32));
+  const auto ttft = [](std::int64_t adapters) {
+    return *planner_with(adapters).evaluate(tensor_parallel(1), {1, 1024}).time.ttft_s;
+  };
+  CHECK(ttft(32) == doctest::Approx(ttft(1)));
+}
+
+TEST_CASE("a model without target matrices is refused adapters") {
+  PlanQuery query;
+  query.adapter = {AdapterKind::lora, 16, AdapterTargets::all, 4};
+  CHECK(refusal_of([&] {
+          (void)Planner(load_model("mamba2-780m").spec, query, h100());
+        }).find("which this model lacks") != std::string::npos);
+}
+
 TEST_CASE("requests with adapters are answered later, and fewer fit") {
   ServeQuestion question;
   question.plan.model = load_model("llama-3-8b");
@@ -99,7 +148,34 @@ TEST_CASE("vLLM is told how many adapters of which rank to keep") {
   question.rates = h100();
   question.load = {8, 4096};
   question.query.adapter = {AdapterKind::lora, 32, AdapterTargets::all, 4};
-  CHECK(engine_command(Engine::vllm, question, PlanChoice{}).text ==
-        "vllm serve meta-llama/Meta-Llama-3-8B --dtype bfloat16 --max-model-len 4096 "
-        "--max-num-seqs 8 --enable-lora --max-loras 4 --max-lora-rank 32");
+  const std::string start =
+      "vllm serve meta-llama/Meta-Llama-3-8B --dtype bfloat16 --max-model-len 4096 "
+      "--max-num-seqs 8";
+  const EngineCommand exact = engine_command(Engine::vllm, question, PlanChoice{});
+  CHECK(exact.text == start + " --enable-lora --max-loras 4 --max-lora-rank 32");
+  CHECK(exact.notes.empty());
+  // Its LoRAConfig takes 1, 8, 16, 32, 64, 128, 256, 320 and 512.
+  question.query.adapter.rank = 33;
+  const EngineCommand rounded = engine_command(Engine::vllm, question, PlanChoice{});
+  CHECK(rounded.text == start + " --enable-lora --max-loras 4 --max-lora-rank 64");
+  CHECK(rounded.notes.size() == 1);
+  question.query.adapter.rank = 513;
+  const EngineCommand refused = engine_command(Engine::vllm, question, PlanChoice{});
+  CHECK(refused.text == start);
+  CHECK(refused.notes.size() == 1);
+}
+
+TEST_CASE("SGLang has options for adapters, TensorRT-LLM a file") {
+  PlanQuestion question;
+  question.model = load_model("llama-3-8b");
+  question.rates = h100();
+  question.load = {8, 4096};
+  question.query.adapter = {AdapterKind::lora, 24, AdapterTargets::attention, 4};
+  const EngineCommand sglang = engine_command(Engine::sglang, question, PlanChoice{});
+  CHECK(
+      sglang.text.ends_with(" --enable-lora --max-loras-per-batch 4 --max-lora-rank 24 "
+                            "--lora-target-modules q_proj k_proj v_proj o_proj"));
+  const EngineCommand tensorrt = engine_command(Engine::tensorrt_llm, question, PlanChoice{});
+  REQUIRE(tensorrt.notes.size() == 1);
+  CHECK(tensorrt.notes[0].ends_with("lora_config: {max_lora_rank: 24, max_loras: 4}"));
 }
