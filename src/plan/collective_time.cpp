@@ -1,6 +1,9 @@
 #include "collective_time.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
 
 namespace headroom::detail {
 namespace {
@@ -24,13 +27,27 @@ Link link_of(RankGroup group, const RankSpeed& speed) {
   return {speed.tensor_ranks, speed.tensor_bytes_per_s};
 }
 
-/// vLLM's all-reduce among 2, 4 and 8 H100 takes 9 to 12 µs for up to 128 KiB, and reaches 210 to
-/// 240 of NVLink's 450 GB/s on the wire up to 4 MiB (github.com/sgl-project/sglang, pull request
-/// 2904, which times float32 by sgl-kernel/tests/test_trt_reduce.py).
+/// vLLM's all-reduce among 2, 4 and 8 H100 takes 9 to 12 µs for up to 128 KiB. Beyond this latency
+/// it reaches 210 to 240 of NVLink's 450 GB/s on the wire, up to 4 MiB (github.com/sgl-project/
+/// sglang, pull request 2904, which times float32 by sgl-kernel/tests/test_trt_reduce.py).
 constexpr double kEngineLatency = 10e-6;
 constexpr double kEngineShare = 0.5;
 /// Of vLLM's buffer (max_size of its CustomAllreduce); NCCL reduces more.
 constexpr double kMostEngineBytes = 8 << 20;
+
+/// Links over which every GPU reaches every other.
+constexpr std::array<std::string_view, 2> kMeshes{"NVLink", "Infinity Fabric"};
+constexpr std::array<std::string_view, 1> kBuses{"PCIe"};
+
+bool is_among(std::string_view link, std::span<const std::string_view> kinds) {
+  return std::ranges::any_of(kinds, [&](std::string_view kind) { return link.starts_with(kind); });
+}
+
+bool has_engine_kernel(const Interconnect& link, std::int64_t ranks) {
+  constexpr std::array<std::int64_t, 4> kGroups{2, 4, 6, 8};
+  if (is_among(link.intra_node_kind, kBuses)) return ranks == 2;
+  return is_among(link.intra_node_kind, kMeshes) && std::ranges::count(kGroups, ranks) > 0;
+}
 
 }  // namespace
 
@@ -57,10 +74,12 @@ double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noe
   return fixed_s + step_s * collective_steps(ranks);
 }
 
-double engine_all_reduce_rate(Purpose purpose, const Interconnect& link,
+double engine_all_reduce_rate(Purpose purpose, const DeviceRates& rates,
                               std::int64_t ranks) noexcept {
-  const bool is_inside = ranks <= link.devices_per_node;
-  return purpose == Purpose::serve && is_inside ? kEngineShare * link.intra_node_bytes_per_s : 0;
+  const Interconnect& link = rates.link;
+  const bool calls_library = purpose == Purpose::train || rates.link_is_assumed ||
+                             ranks > link.devices_per_node || !has_engine_kernel(link, ranks);
+  return calls_library ? 0 : kEngineShare * link.intra_node_bytes_per_s;
 }
 
 }  // namespace headroom::detail

@@ -16,9 +16,11 @@ namespace headroom::detail {
 [[nodiscard]] double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
                                            const RankSpeed& speed);
 
-/// Bytes per second on the wire of a serving engine's own all-reduce among `ranks` devices; 0 for
-/// training, and between nodes, where engines call NCCL.
-[[nodiscard]] double engine_all_reduce_rate(Purpose purpose, const Interconnect& link,
+/// Bytes per second on the wire of a serving engine's own all-reduce among `ranks` devices; 0 where
+/// engines call the communication library: in training, between nodes, over links that are assumed
+/// or join no GPUs, among more than two devices on PCIe, and among other than 2, 4, 6 or 8 (vLLM,
+/// vllm/distributed/device_communicators/custom_all_reduce.py).
+[[nodiscard]] double engine_all_reduce_rate(Purpose purpose, const DeviceRates& rates,
                                             std::int64_t ranks) noexcept;
 
 }  // namespace headroom::detail

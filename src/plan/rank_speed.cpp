@@ -38,7 +38,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.collective_step_s = rates.collective_step_s;
   speed.tensor_ranks = plan.tensor;
   speed.tensor_bytes_per_s = rate_among(plan.tensor);
-  speed.engine_bytes_per_s = detail::engine_all_reduce_rate(query.purpose, rates.link, plan.tensor);
+  speed.engine_bytes_per_s = detail::engine_all_reduce_rate(query.purpose, rates, plan.tensor);
   speed.context_ranks = plan.context;
   speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
   speed.expert_ranks = plan.expert;

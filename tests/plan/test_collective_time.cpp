@@ -1,6 +1,9 @@
 // All-reduces of serving plans, beside published times.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "headroom/model_source.h"
 #include "headroom/plan.h"
 
@@ -8,20 +11,32 @@ using namespace headroom;
 
 namespace {
 
+DeviceRates serving_rates(const char* machine) {
+  return device_rates(find_machine(machine), Purpose::serve, DType::bfloat16);
+}
+
 /// Microseconds of an all-reduce of `tokens` tokens of Llama 3 70B, 16 KiB each, in a decode step
-/// among `ranks` H100.
-double all_reduce_us(std::int64_t tokens, std::int64_t ranks) {
-  PlanQuery query;
-  query.purpose = Purpose::serve;
-  const MachineProfile machine = find_machine("h100-80gb");
-  Planner planner(load_model("llama-3-70b").spec, query,
-                  device_rates(machine, query.purpose, query.dtype));
+/// among `ranks` devices.
+double all_reduce_us(std::int64_t tokens, std::int64_t ranks, const DeviceRates& rates) {
+  Planner planner(load_model("llama-3-70b").spec, PlanQuery{}, rates);
   PlanChoice choice;
   choice.parallel.tensor = ranks;
   for (const Communication& row : planner.communication(choice, {tokens, 1024})) {
     if (row.kind == CollectiveKind::all_reduce) return 1e6 * row.seconds / row.count;
   }
   return 0;
+}
+
+double all_reduce_us(std::int64_t tokens, std::int64_t ranks) {
+  return all_reduce_us(tokens, ranks, serving_rates("h100-80gb"));
+}
+
+/// NCCL's time for one token: 24 µs, 8 µs for each of the n − 1 steps of a ring or the 2·log2(n) of
+/// a tree, and 2·(n − 1)/n of the bytes on 80 % of the link.
+double nccl_us(double ranks, const DeviceRates& rates) {
+  const double steps = std::min(ranks - 1, 2 * std::log2(ranks));
+  const double bytes = 2 * (ranks - 1) / ranks * (16 << 10);
+  return 24 + 8 * steps + 1e6 * bytes / (0.8 * rates.link.intra_node_bytes_per_s);
 }
 
 }  // namespace
@@ -48,4 +63,26 @@ TEST_CASE("all-reduces beyond an engine's buffer of 8 MiB take NCCL's time") {
   // NVLink's 450 GB/s.
   const double by_nccl = 24 + 6 * 8 + 1e6 * 1.75 * (16 << 20) / (0.8 * 450e9);
   CHECK(all_reduce_us(1024, 8) == doctest::Approx(by_nccl));
+}
+
+// vLLM's kernel takes 2, 4, 6 or 8 GPUs of one node, and more than two only if NVLink or Infinity
+// Fabric joins each to each (custom_all_reduce.py of vllm/distributed/device_communicators).
+TEST_CASE("GPUs that vLLM's kernel does not take reduce by NCCL") {
+  const DeviceRates pcie = serving_rates("l40s");
+  REQUIRE(pcie.link.intra_node_kind.starts_with("PCIe"));
+  CHECK(all_reduce_us(1, 4, pcie) == doctest::Approx(nccl_us(4, pcie)));
+  CHECK(all_reduce_us(1, 8, pcie) == doctest::Approx(nccl_us(8, pcie)));
+  CHECK(all_reduce_us(1, 2, pcie) < nccl_us(2, pcie) / 2);
+  const DeviceRates rack = serving_rates("gb200");
+  CHECK(all_reduce_us(1, 8, rack) < nccl_us(8, rack) / 2);
+  CHECK(all_reduce_us(1, 16, rack) == doctest::Approx(nccl_us(16, rack)));
+}
+
+TEST_CASE("links that are assumed or join no GPUs reduce by their library") {
+  DeviceRates rates = serving_rates("h100-80gb");
+  rates.link_is_assumed = true;
+  CHECK(all_reduce_us(1, 4, rates) == doctest::Approx(nccl_us(4, rates)));
+  rates.link_is_assumed = false;
+  rates.link.intra_node_kind = "gloo";
+  CHECK(all_reduce_us(1, 4, rates) == doctest::Approx(nccl_us(4, rates)));
 }
