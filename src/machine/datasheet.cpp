@@ -41,8 +41,15 @@ std::optional<double> peak_flops_per_s(const DatasheetRates& rates, DType dtype)
 }
 
 std::optional<std::string> conversion_note(const MachineProfile& machine, DType arithmetic) {
-  const auto* const rates = std::get_if<DatasheetRates>(&machine.rates);
-  if (rates == nullptr || computed_type(*rates, arithmetic) == arithmetic) return std::nullopt;
+  if (const auto* const measured = std::get_if<MeasuredRates>(&machine.rates)) {
+    if (measured->engine == MeasuredEngine::headroom || bytes_of(arithmetic) > 1) return {};
+    return fmt::format(
+        "{} was not measured in {}: the layers' GEMMs convert to the activations' type and run at "
+        "its rate",
+        machine.name, name_of(arithmetic));
+  }
+  const auto& rates = std::get<DatasheetRates>(machine.rates);
+  if (computed_type(rates, arithmetic) == arithmetic) return {};
   return fmt::format(
       "the datasheet of {} gives no rate for {}: the layers' GEMMs convert to 16 bits and run at "
       "that rate",

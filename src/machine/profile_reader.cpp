@@ -206,9 +206,16 @@ std::vector<BandwidthPoint> read_bandwidths(const Reader& reader, const char* ke
 
 DType read_activation_type(const Reader& reader);
 
+/// Headroom's own kernels run on processors, in float32.
+void require_absent(const Reader& reader, const char* key) {
+  if (reader.has(key)) reader.fail(fmt::format("\"{}\" is only of the engine \"pytorch\"", key));
+}
+
 ThreadProfile read_threads(const Reader& reader, MeasuredEngine engine) {
   ThreadProfile profile;
-  if (reader.has("dtype")) profile.dtype = read_activation_type(reader);
+  const bool is_pytorch = engine == MeasuredEngine::pytorch;
+  if (is_pytorch && reader.has("dtype")) profile.dtype = read_activation_type(reader);
+  if (!is_pytorch) require_absent(reader, "dtype");
   profile.threads = reader.processors("threads");
   if (profile.threads == 0) reader.fail("\"threads\" is zero");
   profile.step_overhead_s = reader.within(kOverhead, "step_overhead_s");
@@ -228,7 +235,7 @@ ThreadProfile read_threads(const Reader& reader, MeasuredEngine engine) {
   for (const Reader& table : reader.objects("kernels")) profile.tables.push_back(read_table(table));
   for (const KernelInfo& info : kernel_kinds()) {
     const auto times = std::ranges::count(profile.tables, info.kind, &KernelTable::kind);
-    if (times == 1 || (times == 0 && engine == MeasuredEngine::pytorch)) continue;
+    if (times == 1 || (times == 0 && is_pytorch)) continue;
     reader.fail(fmt::format("the kernel {} must occur exactly once", info.name));
   }
   return profile;
@@ -342,6 +349,7 @@ std::optional<MeasuredDevice> read_device(const Reader& reader) {
 MeasuredRates read_measured(const Reader& reader) {
   MeasuredRates rates;
   rates.engine = read_engine(reader);
+  if (rates.engine == MeasuredEngine::headroom) require_absent(reader, "device");
   rates.device = read_device(reader);
   for (const Reader& one : reader.objects("by_threads")) {
     rates.by_threads.push_back(read_threads(one, rates.engine));

@@ -41,10 +41,12 @@ constexpr double kNcclStep = 8e-6;
 /// A measured machine's rates are reached already.
 constexpr double kMeasuredEfficiency = 1;
 
-/// Type of measured curves for GEMMs of `dtype`: engines convert weights of 8 and 4 bits.
-DType curve_type(const MachineProfile& machine, DType dtype) {
-  if (has_own_kernels(machine) || bytes_of(dtype) > 1) return dtype;
-  return DType::bfloat16;
+/// The layers' arithmetic on `machine`: PyTorch converts weights of 8 and 4 bits to the
+/// activations' type, `dtype`, in which its curves were measured.
+DType measured_arithmetic(const MachineProfile& machine, DType arithmetic, DType dtype) {
+  const auto* const measured = std::get_if<MeasuredRates>(&machine.rates);
+  const bool is_pytorch = measured != nullptr && measured->engine == MeasuredEngine::pytorch;
+  return is_pytorch && bytes_of(arithmetic) == 1 ? dtype : arithmetic;
 }
 
 void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purpose purpose,
@@ -56,13 +58,16 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.memory_bytes = device.memory_bytes;
   rates.runtime = runtime_memory(device.architecture);
   // Headroom's own profiles have collectives of processes, but no link.
+  const bool has_network = machine.collectives && machine.interconnect;
   const double assumed = known_efficiency(Architecture::cpu, purpose, dtype).fractions.network;
-  const double network =
-      machine.collectives && machine.interconnect ? kMeasuredEfficiency : assumed;
+  const double network = has_network ? kMeasuredEfficiency : assumed;
   rates.efficiency = {kMeasuredEfficiency, kMeasuredEfficiency, network};
   rates.efficiency_origin = EfficiencyOrigin::measured;
-  rates.efficiency_source = has_own_kernels(machine) ? "headroom calibrate; the network assumed"
-                                                     : "PyTorch's fastest GEMM and reads";
+  rates.efficiency_source =
+      has_own_kernels(machine) ? "headroom calibrate" : "PyTorch's fastest GEMM and reads";
+  if (!has_network) rates.efficiency_source += "; the network assumed";
+  const bool trains_on_device = purpose == Purpose::train && !has_own_kernels(machine);
+  if (trains_on_device) rates.kernel_s = kernel_seconds(device.architecture);
 }
 
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
@@ -94,7 +99,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   rates.link_is_assumed = !machine.interconnect.has_value();
   if (rates.network_is_assumed) rates.link.inter_node_bytes_per_s = assumed.inter_node_bytes_per_s;
   rates.network_is_assumed = rates.network_is_assumed || rates.link_is_assumed;
-  if (const ThreadProfile* const curves = curves_of(machine, 0, curve_type(machine, dtype))) {
+  if (const ThreadProfile* const curves = curves_of(machine, 0, dtype)) {
     add_rates(machine, *curves, purpose, dtype, rates);
   } else {
     add_rates(std::get<DatasheetRates>(machine.rates), purpose, dtype, rates);
@@ -107,7 +112,8 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   DeviceRates rates = device_rates(machine, purpose, dtype);
   if (!arithmetic) return rates;
   rates.conversion = conversion_note(machine, *arithmetic);
-  const DeviceRates layers = device_rates(machine, purpose, *arithmetic);
+  const DeviceRates layers =
+      device_rates(machine, purpose, measured_arithmetic(machine, *arithmetic, dtype));
   rates.time_range = layers.time_range;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =

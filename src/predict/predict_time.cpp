@@ -37,16 +37,37 @@ bool runs_behind_host(const MachineProfile& machine) {
   return measured != nullptr && measured->device && measured->device->runs_behind_host;
 }
 
-/// PyTorch's curves are of weights in the type of the activations.
-void require_plain_weights(const MachineProfile& machine, const Workload& workload) {
-  if (engine_of(machine) != MeasuredEngine::pytorch || !workload.weights) return;
-  if (name_of(*workload.weights) == name_of(workload.dtype)) return;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("{} was measured with weights in the type of the activations, not in {}",
-                          machine.name, name_of(*workload.weights)),
-              {},
-              fmt::format("leave out {}, or choose a datasheet such as {} h100-80gb",
-                          Setting::weights, Setting::machine));
+/// Throws the error that PyTorch's curves are of one type, that of the activations.
+[[noreturn]] void throw_other_type(const MachineProfile& machine, std::string_view what,
+                                   std::string_view type, const std::string& mend) {
+  throw Error(
+      ErrorCode::invalid_input,
+      fmt::format("{} was measured with {} in the type of the activations, not {}", machine.name,
+                  what, type),
+      {}, fmt::format("{}, or choose a datasheet such as {} h100-80gb", mend, Setting::machine));
+}
+
+void require_one_type(const MachineProfile& machine, const ModelSpec& spec,
+                      const Workload& workload) {
+  if (engine_of(machine) != MeasuredEngine::pytorch) return;
+  const std::string_view type = name_of(workload.dtype);
+  const auto leave_out = [](Setting setting) { return fmt::format("leave out {}", setting); };
+  const bool is_converted = workload.weights && name_of(*workload.weights) == type;
+  if (workload.weights && !is_converted) {
+    throw_other_type(machine, "weights", name_of(*workload.weights), leave_out(Setting::weights));
+  }
+  if (!is_converted && !spec.storage.origin.empty()) {
+    throw_other_type(machine, "weights", fmt::format("packed ({})", spec.storage.origin),
+                     fmt::format("add {} {}", Setting::weights, type));
+  }
+  if (workload.arithmetic_type() != workload.dtype) {
+    throw_other_type(machine, "arithmetic", name_of(workload.arithmetic_type()),
+                     leave_out(Setting::arithmetic));
+  }
+  if (workload.kv_dtype != workload.dtype) {
+    throw_other_type(machine, "a KV-cache", name_of(workload.kv_dtype),
+                     leave_out(Setting::kv_dtype));
+  }
 }
 
 /// The graph that runs on `machine`: headroom's own kernels store weights in their own types.
@@ -76,7 +97,7 @@ class Pass {
 
   /// Adds `times` passes of `workload`.
   void add(const Workload& workload, double times) {
-    require_plain_weights(machine_, workload);
+    require_one_type(machine_, spec_, workload);
     profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
     ++passes_;

@@ -64,6 +64,10 @@ TEST_CASE("kernels that PyTorch's file lacks are errors only where a model runs 
   rates_of(machine).engine = MeasuredEngine::headroom;
   CHECK(refusal_of([&] {
           (void)profile_from_json(profile_to_json(machine), "copy");
+        }).find("\"device\" is only of the engine \"pytorch\"") != std::string::npos);
+  rates_of(machine).device.reset();
+  CHECK(refusal_of([&] {
+          (void)profile_from_json(profile_to_json(machine), "copy");
         }).find("must occur exactly once") != std::string::npos);
 }
 
@@ -122,4 +126,46 @@ TEST_CASE("plans take the fastest GEMM, the reads and the memory of PyTorch's fi
   CHECK(rates.memory_bytes_per_s == curves.read.back().bytes_per_s);
   CHECK(rates.memory_bytes == *usable_memory(machine));
   CHECK(rates.efficiency_origin == EfficiencyOrigin::measured);
+  REQUIRE_FALSE(machine.interconnect);
+  CHECK(rates.efficiency_source == "PyTorch's fastest GEMM and reads; the network assumed");
+}
+
+TEST_CASE("training steps on PyTorch's devices have the fixed time of a kernel") {
+  MachineProfile machine = torch_machine();
+  rates_of(machine).device->architecture = Architecture::hopper;
+  const double of_datasheet =
+      device_rates(find_machine("h100-80gb"), Purpose::train, DType::float32).kernel_s;
+  CHECK(device_rates(machine, Purpose::train, DType::float32).kernel_s == of_datasheet);
+  CHECK(device_rates(machine, Purpose::serve, DType::float32).kernel_s == 0);
+}
+
+TEST_CASE(
+    "PyTorch converts arithmetic of 8 and 4 bits to the activations' type, and plans say so") {
+  const MachineProfile machine = torch_machine();
+  for (const DType type : {DType::float8, DType::int4}) {
+    const DeviceRates rates = device_rates(machine, Purpose::serve, DType::float32, type);
+    CHECK(rates.layer_gemm_flops_per_s == doctest::Approx(rates.flops_per_s));
+    REQUIRE(rates.conversion);
+    CHECK(rates.conversion->find("convert to the activations' type") != std::string::npos);
+  }
+}
+
+TEST_CASE("PyTorch's curves do not predict packed weights, nor two types at once") {
+  const auto refusal = [](const char* model, const WorkloadRequest& request) {
+    const ModelSpec spec = load_model(model).spec;
+    return refusal_of(
+        [&] { (void)predict_time(spec, resolve(request, spec), torch_machine(), {}); });
+  };
+  WorkloadRequest request;
+  request.dtype = DType::float32;
+  CHECK(
+      refusal("gpt-oss-20b", request).find("weights in the type of the activations, not packed") !=
+      std::string::npos);
+  request.arithmetic = DType::float8;
+  CHECK(refusal("gpt2", request).find("arithmetic in the type of the activations, not float8") !=
+        std::string::npos);
+  request.arithmetic.reset();
+  request.kv_dtype = DType::float16;
+  CHECK(refusal("gpt2", request).find("a KV-cache in the type of the activations, not float16") !=
+        std::string::npos);
 }
