@@ -248,6 +248,22 @@ TEST_CASE("values that were seen in published configs and change nothing are rea
   CHECK(read(vision).unread_keys.empty());
 }
 
+TEST_CASE("values that a class would read otherwise are refused") {
+  const auto refusal = [](const char* config, const char* object, const char* key, json value) {
+    json document = read_config(data_folder() / config);
+    (*object == 0 ? document : document[object])[key] = std::move(value);
+    return refusal_of([&] { (void)read(document); });
+  };
+  CHECK(refusal("towers/tiny/phi4_multimodal.config.json", "audio_config", "time_reduction", 6)
+            .find("does not halve the sound") != std::string::npos);
+  CHECK(refusal("towers/tiny/granite_speech.config.json", "", "downsample_rate", 99)
+            .find("larger than window_size") != std::string::npos);
+  CHECK(refusal("towers/tiny/blip_2.config.json", "qformer_config", "use_qformer_text_input", true)
+            .find("use_qformer_text_input") != std::string::npos);
+  CHECK(refusal("families/cohere2_moe/config.json", "", "shared_expert_combination_strategy", "max")
+            .find("\"max\" is not supported") != std::string::npos);
+}
+
 TEST_CASE("a type may be written as a module of torch") {
   json config = llama();
   config["torch_dtype"] = "torch.bfloat16";

@@ -64,7 +64,8 @@ void read_cohere2_experts(ConfigReader& config, StackSpec& stack, std::int64_t d
       {{"softmax", RouterScoring::softmax_of_chosen}, {"sigmoid", RouterScoring::sigmoid}},
       RouterScoring::softmax_of_chosen);
   experts.normalise = normalise && experts.scoring == RouterScoring::sigmoid;
-  const bool averages = config.text_or({"shared_expert_combination_strategy"}, "average") != "sum";
+  const bool averages = config.choice_or<bool>({"shared_expert_combination_strategy"},
+                                               {{"average", true}, {"sum", false}}, true);
   const bool halves = averages && experts.shared_intermediate_size > 0;
   if (halves) experts.scaling_factor = kAverage;
   spread_experts(config, stack, experts, dense_layers);

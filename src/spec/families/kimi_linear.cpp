@@ -72,7 +72,7 @@ void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
   delta.gate = ActivationKind::sigmoid;
   if (linear) {
     delta.full_rank_gate = linear->flag_or({"use_full_rank_gate"}, false);
-    linear->ignore({"gate_lower_bound"});  // of the decay
+    delta.decay_bound = linear->number_or({"gate_lower_bound"}, 0);
   }
   const std::vector<bool> full = linear ? read_kimi_full_layers(*linear, stack.num_layers)
                                         : read_named_full_layers(config, stack.num_layers);

@@ -51,9 +51,8 @@ constexpr std::string_view kPhi4Sizes = R"({"vocab_size": 200064, "num_key_value
 
 constexpr None kNoNames("its weights' names are not supported yet");
 
-}  // namespace
-
-std::vector<Family> query_models_families() {
+/// Models of text around towers with learned queries or poolers.
+std::vector<Family> query_wrapper_families() {
   return {wrapper_family({.model_types = {"blip-2"},
                           .classes = {"Blip2ForConditionalGeneration"},
                           .bare_classes = {"Blip2Model"},
@@ -90,17 +89,24 @@ std::vector<Family> query_models_families() {
                           .text_type = "phi3",
                           .count_towers = count_phi4_multimodal_towers,
                           .tying = HeadTying::whole,
-                          .text_defaults = kPhi4Sizes}),
-          {.model_types = {"aria_text"},
-           .classes = llama_classes("AriaText"),
-           .reader = read_aria_text,
-           .names = kNoNames,
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"molmo2_text"},
-           .classes = llama_classes("Molmo2Text"),
-           .reader = read_molmo2_text,
-           .names = kNoNames,
-           .gguf = None("llama.cpp does not support this architecture")}};
+                          .text_defaults = kPhi4Sizes})};
+}
+
+}  // namespace
+
+std::vector<Family> query_models_families() {
+  std::vector<Family> families = query_wrapper_families();
+  families.push_back({.model_types = {"aria_text"},
+                      .classes = llama_classes("AriaText"),
+                      .reader = read_aria_text,
+                      .names = kNoNames,
+                      .gguf = None("llama.cpp does not support this architecture")});
+  families.push_back({.model_types = {"molmo2_text"},
+                      .classes = llama_classes("Molmo2Text"),
+                      .reader = read_molmo2_text,
+                      .names = kNoNames,
+                      .gguf = None("llama.cpp does not support this architecture")});
+  return families;
 }
 
 }  // namespace headroom::detail

@@ -48,8 +48,8 @@ void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) 
   const std::int64_t reduction = audio.size_or({"time_reduction"}, 8);
   const auto halvings =
       static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(reduction))) - 1;
-  if (halvings == 0) {
-    audio.fail("time_reduction", "does not halve the sound", "use a multiple of 2");
+  if (halvings == 0 || reduction != std::int64_t{1} << halvings) {
+    audio.fail("time_reduction", "does not halve the sound", "use a power of 2");
   }
   std::int64_t bins = audio.size_or({"input_size"}, 80);
   for (std::int64_t i = 0; i < halvings; ++i) bins = (bins - 1) / 2 + 1;

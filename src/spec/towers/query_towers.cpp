@@ -38,9 +38,9 @@ std::int64_t count_query_former(ConfigReader& former, std::int64_t queries, Mode
   weights.linear("former.mlp.up", width, inner, kQueryRole, layers);
   weights.linear("former.mlp.down", inner, width, kQueryRole, layers);
   weights.norm(kQueryNorm, "former.mlp.norm", width, layers);
-  // Sizes of the text that the Q-Former of another class reads.
-  former.ignore({"use_qformer_text_input", "position_embedding_type", "pad_token_id",
-                 "attention_probs_dropout_prob", "use_cache"});
+  former.expect_flag("use_qformer_text_input", false);  // InstructBLIP's
+  former.ignore(
+      {"position_embedding_type", "pad_token_id", "attention_probs_dropout_prob", "use_cache"});
   ignore_tower_keys(former);
   read_common_keys(former, spec);
   former.finish();
@@ -96,7 +96,7 @@ void count_granite_encoder(ConfigReader& encoder, ModelSpec& spec) {
   encoder.finish();
 }
 
-/// Patches with trained positions, `first` further vectors, and layers.
+/// Patches with trained positions, and layers.
 void count_patches(ConfigReader& vision, const TowerLayers& layers, const PatchGrid& grid,
                    ModelSpec& spec) {
   TowerWeights tower(spec, ModelPart::vision);
@@ -137,7 +137,11 @@ void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader encoder = config.object_or_empty("encoder_config");
   count_granite_encoder(encoder, spec);
   const std::int64_t window = config.size_or({"window_size"}, 15);
-  const std::int64_t queries = window / config.size_or({"downsample_rate"}, 5);
+  const std::int64_t rate = config.size_or({"downsample_rate"}, 5);
+  if (rate > window) {
+    config.fail("downsample_rate", "is larger than window_size", "use a smaller rate");
+  }
+  const std::int64_t queries = window / rate;
   ConfigReader former = config.object_or_empty("projector_config");
   const std::int64_t width = count_query_former(former, queries, spec);
   TowerWeights projector(spec, ModelPart::projector);
