@@ -264,6 +264,18 @@ TEST_CASE("values that a class would read otherwise are refused") {
             .find("\"max\" is not supported") != std::string::npos);
 }
 
+// Its gate_lower_bound, as kda_lower_bound of Ling 3.
+TEST_CASE("the decays of Kimi K3 have the lower bound that its config states") {
+  const ModelSpec spec = read(read_config(data_folder() / "wild/kimi-k3.config.json"));
+  std::int64_t delta_layers = 0;
+  for (const LayerVariant& variant : spec.decoder->variants) {
+    if (variant.self_attention.kind != AttentionKind::gated_delta) continue;
+    ++delta_layers;
+    CHECK(variant.self_attention.gated_delta->decay_bound == -5);
+  }
+  CHECK(delta_layers > 0);
+}
+
 TEST_CASE("a type may be written as a module of torch") {
   json config = llama();
   config["torch_dtype"] = "torch.bfloat16";
