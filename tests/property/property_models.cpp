@@ -1,6 +1,7 @@
 // Checks the properties of random models, one config per seed:
 //
 //   headroom_property_models --configs 1000000 [--first 0]
+//   headroom_property_models --print SEED    its config, to look into a crash
 //
 // Each run takes one thread: start as many programs, on other seeds, as there are processors.
 // Prints every config that breaks a property, with its seed, and the totals. Exit status: 0 if all
@@ -23,6 +24,7 @@ using namespace headroom::test;
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t configs = 0;
+  bool prints = false;  ///< the config of `first`, without a check
 };
 
 /// False for a usage error.
@@ -30,13 +32,14 @@ bool parse(int argc, char** argv, Range& range) {
   for (int i = 1; i < argc; i += 2) {
     if (i + 1 == argc) return false;
     const std::string_view option = argv[i];
-    if (option != "--configs" && option != "--first") return false;
+    if (option != "--configs" && option != "--first" && option != "--print") return false;
     std::uint64_t& number = option == "--configs" ? range.configs : range.first;
+    range.prints = range.prints || option == "--print";
     const char* const end = argv[i + 1] + std::strlen(argv[i + 1]);
     const auto [rest, failed] = std::from_chars(argv[i + 1], end, number);
     if (failed != std::errc{} || rest != end) return false;
   }
-  return range.configs > 0;
+  return range.prints || range.configs > 0;
 }
 
 }  // namespace
@@ -44,11 +47,16 @@ bool parse(int argc, char** argv, Range& range) {
 int main(int argc, char** argv) {
   Range range;
   if (!parse(argc, argv, range)) {
-    fmt::print(stderr, "usage: headroom_property_models --configs N [--first SEED]\n");
+    fmt::print(stderr,
+               "usage: headroom_property_models --configs N [--first SEED] | --print SEED\n");
     return 2;
   }
   omp_set_num_threads(1);
   const RandomConfigs configs(HEADROOM_TEST_DATA);
+  if (range.prints) {
+    fmt::print("{}\n", configs.config(range.first).dump());
+    return 0;
+  }
   const auto start = std::chrono::steady_clock::now();
   std::map<Reached, std::uint64_t> reached;
   std::uint64_t broken = 0;

@@ -52,3 +52,12 @@ TEST_CASE(
   CHECK(checked.reached == Reached::run);
   for (const std::string& broken : checked.findings.broken()) FAIL_CHECK(broken);
 }
+
+TEST_CASE("a Gemma 3n whose layers have no input of their own is refused") {
+  std::ifstream stream(data_folder() / "towers/tiny/gemma3n_text.config.json");
+  auto config = nlohmann::json::parse(stream);
+  config["hidden_size_per_layer_input"] = 0;
+  const CheckedModel checked = check_model(config, 1);
+  CHECK(checked.refusal.find("hidden_size_per_layer_input") != std::string::npos);
+  for (const std::string& broken : checked.findings.broken()) FAIL_CHECK(broken);
+}

@@ -223,6 +223,11 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   read_base(config, spec, defaults);
   read_soft_cap(config, spec, 30);
   read_per_layer_inputs(config, spec);
+  if (!spec.embedding.per_layer) {
+    config.fail("hidden_size_per_layer_input",
+                "is 0, but every layer of Gemma 3n has such an input",
+                "write a width of at least 1");
+  }
   spec.position.rope = read_rope_of(config, "full_attention", spec.position,
                                     spec.decoder->self_attention.head_dim, spec.position.rope);
   StackSpec& stack = *spec.decoder;
