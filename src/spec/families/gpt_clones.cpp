@@ -50,9 +50,8 @@ void read_biogpt(ConfigReader& config, ModelSpec& spec) {
   StackSpec stack = scaled_stack(config, spec, "num_attention_heads");
   spec.position.kind = PositionKind::learned;
   spec.position.offset = kUnusedRows;
-  spec.position.max_position_embeddings =
-      config.sum("max_position_embeddings", config.size_or({"max_position_embeddings"}, 1024),
-                 kUnusedRows);
+  spec.position.max_position_embeddings = config.sum(
+      "max_position_embeddings", config.size_or({"max_position_embeddings"}, 1024), kUnusedRows);
   stack.ffn = {FfnKind::plain, config.size({"intermediate_size"}),
                read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
   stack.norm = {NormKind::layer_norm, true, 1e-5};  // layer_norm_eps is not read
@@ -72,9 +71,8 @@ void read_xglm(ConfigReader& config, ModelSpec& spec) {
   spec.position.kind = PositionKind::sinusoidal;
   spec.position.table = PositionTable::tensor2tensor;
   spec.position.offset = kUnusedRows;
-  spec.position.max_position_embeddings =
-      config.sum("max_position_embeddings", config.size_or({"max_position_embeddings"}, 2048),
-                 kUnusedRows);
+  spec.position.max_position_embeddings = config.sum(
+      "max_position_embeddings", config.size_or({"max_position_embeddings"}, 2048), kUnusedRows);
   stack.ffn = {FfnKind::plain, config.size({"ffn_dim"}),
                read_activation(config, {"activation_function"}, ActivationKind::gelu), true};
   stack.norm = {NormKind::layer_norm, true, 1e-5};

@@ -21,9 +21,8 @@ void read_opt(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kOffset = 2;  // rows that the reference code never reads
   spec.position.kind = PositionKind::learned;
   spec.position.offset = kOffset;
-  spec.position.max_position_embeddings =
-      config.sum("max_position_embeddings", config.size_or({"max_position_embeddings"}, 2048),
-                 kOffset);
+  spec.position.max_position_embeddings = config.sum(
+      "max_position_embeddings", config.size_or({"max_position_embeddings"}, 2048), kOffset);
 
   StackSpec stack;
   stack.num_layers = config.layers({"num_hidden_layers"});
