@@ -22,9 +22,9 @@ using GroupSums = std::array<std::array<Floats, kChains<rows>>, rows>;
 /// Adds the products of a column of codes with x. `first` is the chain of the step's first column.
 template <Zeros zeros, std::size_t rows, std::size_t first>
 struct ColumnAdder {
+  Floats zero;
   const float* x;  ///< of the step's first column
   std::int64_t x_stride;
-  Floats zero;
   GroupSums<rows>& sums;
 
   template <std::size_t j>
@@ -52,12 +52,12 @@ template <class Codes, Zeros zeros, std::size_t rows>
       constexpr std::size_t kOwn = decltype(u)::value;
       const float* const from = x + column + kOwn * Codes::kStep;
       codes.visit(tile + kOwn * Codes::kStepBytes,
-                  ColumnAdder<zeros, rows, kOwn>{from, x_stride, zero, sums});
+                  ColumnAdder<zeros, rows, kOwn>{zero, from, x_stride, sums});
     });
     tile += kUnrolled * Codes::kStepBytes;
   }
   for (; column < count; ++column, tile += Codes::kStepBytes) {
-    codes.visit(tile, ColumnAdder<zeros, rows, 0>{x + column, x_stride, zero, sums});
+    codes.visit(tile, ColumnAdder<zeros, rows, 0>{zero, x + column, x_stride, sums});
   }
 }
 
