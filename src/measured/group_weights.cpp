@@ -19,8 +19,9 @@ StoredGroups take_rows(std::span<GroupedWeights>& parts, std::int64_t& taken, st
   StoredGroups own;
   while (rows > 0) {
     GroupedWeights& first = parts.front();
-    const std::int64_t count = std::min(rows, first.rows - taken);
-    if (count == first.rows) {
+    const std::int64_t all = first.rows;
+    const std::int64_t count = std::min(rows, all - taken);
+    if (count == all) {
       own.push_back(std::move(first));
     } else {
       std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
@@ -29,7 +30,7 @@ StoredGroups take_rows(std::span<GroupedWeights>& parts, std::int64_t& taken, st
     }
     rows -= count;
     taken += count;
-    if (taken < first.rows && count != first.rows) continue;
+    if (taken < all) continue;
     parts = parts.subspan(1);
     taken = 0;
   }
