@@ -128,7 +128,7 @@ inline Floats widen_float8(const std::byte* from) {
   return widen_halves(with_sign_twice & static_cast<std::uint16_t>(0xbfff));
 }
 
-/// What widen_float8 leaves out.
+/// The factor that widen_float8 leaves to the scales.
 inline constexpr float kFloat8Factor = 256;
 
 struct Float8Codes {
