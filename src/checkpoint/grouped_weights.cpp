@@ -106,23 +106,6 @@ ScaleGrid scales_by_row(const GroupedWeights& weights, std::span<const std::int6
   return grid;
 }
 
-std::int64_t scale_bytes(ScaleKind kind) {
-  switch (kind) {
-    case ScaleKind::none:
-      return 0;
-    case ScaleKind::float32:
-      return 4;
-    case ScaleKind::float16:
-    case ScaleKind::bfloat16:
-      return 2;
-    case ScaleKind::float8:
-    case ScaleKind::exponent:
-    case ScaleKind::nested:
-      break;
-  }
-  return 1;
-}
-
 ScaleGrid selected_scales(const GroupedWeights& weights, std::span<const std::int64_t> rows) {
   const ScaleGrid& all = weights.scales;
   const bool is_plain = all.rows_per_scale == 1 && all.kind != ScaleKind::nested;
@@ -180,6 +163,23 @@ bool has_finite_scales(const GroupedWeights& weights) {
 }
 
 }  // namespace
+
+std::int64_t scale_bytes(ScaleKind kind) noexcept {
+  switch (kind) {
+    case ScaleKind::none:
+      return 0;
+    case ScaleKind::float32:
+      return 4;
+    case ScaleKind::float16:
+    case ScaleKind::bfloat16:
+      return 2;
+    case ScaleKind::float8:
+    case ScaleKind::exponent:
+    case ScaleKind::nested:
+      break;
+  }
+  return 1;
+}
 
 std::int64_t code_bits(CodeKind kind) noexcept {
   switch (kind) {

@@ -35,6 +35,9 @@ enum class ScaleKind {
   nested,    ///< eight bits, an index into `table`, with a second scale for every 256 scales
 };
 
+/// Bytes of a stored scale; 0 if there are none.
+[[nodiscard]] std::int64_t scale_bytes(ScaleKind kind) noexcept;
+
 /// Scales of a matrix: one for each group of columns of each block of `rows_per_scale` rows.
 struct ScaleGrid {
   ScaleKind kind = ScaleKind::none;

@@ -18,20 +18,7 @@ using checkpoint::GroupedWeights;
 using checkpoint::ScaleKind;
 
 std::size_t bytes_of(ScaleKind kind) {
-  switch (kind) {
-    case ScaleKind::none:
-      return 0;
-    case ScaleKind::float32:
-      return 4;
-    case ScaleKind::float16:
-    case ScaleKind::bfloat16:
-      return 2;
-    case ScaleKind::float8:
-    case ScaleKind::exponent:
-    case ScaleKind::nested:
-      break;
-  }
-  return 1;
+  return static_cast<std::size_t>(checkpoint::scale_bytes(kind));
 }
 
 /// Powers of two of eight bits, E8M0; the smallest is subnormal in float32.
