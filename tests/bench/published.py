@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Lays published runs beside headroom's predictions.
 
-usage: published.py HEADROOM [--check | --update]
+usage: published.py HEADROOM [--check | --update | --errors]
 
-Prints reports/published.md, writes it (--update), or compares it with the file (--check, exit status 1 if they differ).
+Prints reports/published.md, writes it (--update), compares it with the file (--check, exit status 1 if they differ), or
+prints each group's errors in the order of its rows, as JSON (--errors).
 The runs are those of tests/data; nothing is measured here.
 """
 
@@ -49,12 +50,19 @@ class Tool:
     def __init__(self, binary, folder):
         self.binary = binary
         self.folder = Path(folder)
+        self.errors = ""
+
+    def json_or_none(self, *words):
+        """None: the command was refused."""
+        run = subprocess.run([self.binary, *words, "--format", "json"], capture_output=True, text=True)
+        self.errors = run.stderr
+        return json.loads(run.stdout) if run.returncode in (0, 1) else None
 
     def json(self, *words):
-        run = subprocess.run([self.binary, *words, "--format", "json"], capture_output=True, text=True)
-        if run.returncode not in (0, 1):
-            raise SystemExit(f"headroom {' '.join(words)}: {run.stderr}")
-        return json.loads(run.stdout)
+        report = self.json_or_none(*words)
+        if report is None:
+            raise SystemExit(f"headroom {' '.join(words)}: {self.errors}")
+        return report
 
     def config(self, name, config):
         file = self.folder / f"{name}.json"
@@ -79,10 +87,35 @@ def table(head, rows):
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 
-def spread(errors):
+def median_and_ninth(errors):
     """Median and 90th percentile of absolute errors."""
     sizes = sorted(abs(error) for error in errors)
-    return f"median {statistics.median(sizes):.1f} %, nine of ten within {sizes[int(0.9 * (len(sizes) - 1) + 0.5)]:.1f} %"
+    return statistics.median(sizes), sizes[int(0.9 * (len(sizes) - 1) + 0.5)]
+
+
+def spread(errors):
+    median, ninth = median_and_ninth(errors)
+    return f"median {median:.1f} %, nine of ten within {ninth:.1f} %"
+
+
+class Groups:
+    """Errors of all predictions by the machines' own rates, by device and kind of run, in the order of their rows."""
+
+    def __init__(self):
+        self.errors = {}
+        self.outside = {}
+
+    def add(self, group, error, inside):
+        self.errors.setdefault(group, []).append(error)
+        self.outside[group] = self.outside.get(group, 0) + (not inside)
+
+    def lines(self):
+        rows = [[group, str(len(errors)), *(f"{one:.1f}" for one in median_and_ninth(errors)),
+                 signed(statistics.median(errors)), f"{max(map(abs, errors)):.1f}", str(self.outside[group])]
+                for group, errors in self.errors.items()]
+        return ["## Groups", "",
+                "By the rates of the catalogue. *Outside*: rows outside the predicted range.", "",
+                *table(["Group", "Rows", "Median [%]", "Nine of ten [%]", "Bias [%]", "Worst [%]", "Outside"], rows), ""]
 
 
 # Training on B200
@@ -115,7 +148,7 @@ def b200_command(tool, case):
     return [str(word) for word in words] + (["--sp"] if tp > 1 else [])
 
 
-def b200(tool):
+def b200(tool, groups):
     with open(DATA / "training" / "b200_training_runs.csv", encoding="utf-8") as file:
         rows = [(row["case"], float(row["real_ms"]), float(row["real_alloc_gib"]), float(row["simumax_ms"]))
                 for row in DictReader(file)]
@@ -134,7 +167,9 @@ def b200(tool):
         default_off = off(1e3 * default["time"]["iteration_s"], ms)
         fitted_off = off(1e3 * calibrated["time"]["iteration_s"], ms)
         memory_off = off(default["memory"]["allocated_bytes"] / GIB, gib)
-        outside += not default["time"]["low_s"] <= ms / 1e3 <= default["time"]["high_s"]
+        inside = default["time"]["low_s"] <= ms / 1e3 <= default["time"]["high_s"]
+        outside += not inside
+        groups.add("training steps, B200", default_off, inside)
         default_errors.append(default_off)
         memory_errors.append(memory_off)
         if case not in FITTED:
@@ -172,7 +207,7 @@ def gpt_config(model):
             "activation_function": "gelu_new"}
 
 
-def a100(tool):
+def a100(tool, groups):
     models = json.loads((DATA / "training" / "korthikanti.json").read_text())["models"]
     lines, errors, outside = [], [], 0
     for model in models:
@@ -185,7 +220,9 @@ def a100(tool):
                 words.append("--sp")
             time = tool.json(*map(str, words))["time"]
             errors.append(off(time["iteration_s"], seconds))
-            outside += not time["low_s"] <= seconds <= time["high_s"]
+            inside = time["low_s"] <= seconds <= time["high_s"]
+            outside += not inside
+            groups.add("training steps, A100, Korthikanti", errors[-1], inside)
             lines.append([f"{model['name']}, {'full' if name == 'full' else 'selective'} recompute", f"{seconds:.2f}",
                           f"{time['iteration_s']:.2f}", signed(errors[-1])])
     return ["## Training steps on A100", "",
@@ -193,7 +230,48 @@ def a100(tool):
             "Ampere's efficiencies were fitted to these rows and to Table 1 of arXiv 2104.04473, which "
             "[test_narayanan.cpp](../tests/plan/test_narayanan.cpp) holds within 7 %.", "",
             *table(["Run", "Measured [s]", "Predicted [s]", "Off [%]"], lines), "",
-            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
+            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", "",
+            *narayanan(tool, groups)]
+
+
+def fastest_seconds(tool, model):
+    """By the micro-batch and the number of model chunks, which the paper does not give; with the range's factor."""
+    fastest, factor = float("inf"), 1
+    config = tool.config(f"gpt-{model['parameters_billion']}", gpt_config(model))
+    for micro_batch in (1, 2, 4, 8, 16):
+        for chunks in range(1, model["layers"] + 1 if model["pp"] > 1 else 2):
+            if model["layers"] % (model["pp"] * chunks) != 0:
+                continue
+            words = ["fit", config, "--machine", "a100-80gb", "--phase", "train", "--count", model["gpus"], "--tp", model["tp"],
+                     "--pp", model["pp"], "--interleave", chunks, "--seq", 2048, "--batch", model["batch"], "--micro-batch",
+                     micro_batch, "--recompute", "full"]
+            report = tool.json_or_none(*map(str, words))
+            if report is None or not report["fits"]:
+                continue
+            time = report["time"]
+            if time["iteration_s"] < fastest:
+                fastest, factor = time["iteration_s"], time["high_s"] / time["iteration_s"]
+    return fastest, factor
+
+
+def narayanan(tool, groups):
+    models = json.loads((DATA / "training" / "narayanan.json").read_text())["models"]
+    lines, errors = [], []
+    for model in models:
+        seconds, factor = fastest_seconds(tool, model)
+        layers, hidden = model["layers"], model["hidden"]
+        # Section 3.3.1, equation 3.
+        flops = 96 * model["batch"] * 2048 * layers * hidden**2 * (1 + 2048 / (6 * hidden) + 51200 / (16 * layers * hidden))
+        teraflops = flops / seconds / model["gpus"] / 1e12
+        measured = model["teraflops_per_gpu"]
+        errors.append(off(measured, teraflops))
+        groups.add("training steps, A100, Narayanan", errors[-1], 1 / factor <= measured / teraflops <= factor)
+        lines.append([f"{model['parameters_billion']} billion parameters, {model['gpus']} devices", str(measured),
+                      f"{teraflops:.1f}", signed(errors[-1])])
+    return ["Narayanan et al. 2021, arXiv 2104.04473, Table 1, with the best micro-batch and number of model chunks, which "
+            "the paper does not give. *Off* is that of the time.", "",
+            *table(["Run", "Measured [TFLOP/s]", "Predicted [TFLOP/s]", "Off [%]"], lines), "",
+            f"- {spread(errors)}.", ""]
 
 
 # Serving
@@ -217,14 +295,16 @@ def throughput(tool, row):
     return served["plans"][0]["figures"]["output_tokens_per_s"], step["high_s"] / step["iteration_s"]
 
 
-def serving(tool):
+def serving(tool, groups):
     rows = json.loads((DATA / "training" / "published_serving.json").read_text())["rows"]
     lines, errors, outside = [], [], 0
     for row in rows:
         predicted, factor = throughput(tool, row)
         measured = row["output_tokens_per_s"]
         errors.append(off(predicted, measured))
-        outside += not predicted / factor <= measured <= predicted * factor
+        inside = predicted / factor <= measured <= predicted * factor
+        outside += not inside
+        groups.add(f"TensorRT-LLM throughput, {row['device'].split('-')[0].upper()}", errors[-1], inside)
         lines.append([f"{row['model']}, {row['tp']} × {row['device']}, {row['input_tokens']} in, {row['output_tokens']} out",
                       f"{measured:.0f}", f"{predicted:.0f}", signed(errors[-1])])
     return ["## Offline throughput of TensorRT-LLM", "",
@@ -248,7 +328,7 @@ def llama_bench_rows():
                     yield LLAMA_BENCH_DEVICES[log["device"]], *LLAMA_BENCH_MODELS[log["model"]], name, test["tps"]
 
 
-def llama_bench(tool):
+def llama_bench(tool, all_groups):
     groups, seen = {}, {}
     for device, model, weights, test, measured in llama_bench_rows():
         words = ["analyze", model, "--machine", device, "--dtype", "float16", "--weights", weights]
@@ -263,6 +343,7 @@ def llama_bench(tool):
         group = groups.setdefault((device, model, weights, "prompt" if prompt else "generation"), [])
         inside = 1 / time["high_s"] <= measured / (tokens if prompt else 1) <= 1 / time["low_s"]
         group.append((off(predicted, measured), inside))
+        all_groups.add(f"llama-bench {'prompt' if prompt else 'generation'}, {device}", off(predicted, measured), inside)
     lines = [[f"{model}, {weights}, {device}", kind, str(len(group)),
               signed(statistics.median(error for error, _ in group), 0)]
              for (device, model, weights, kind), group in sorted(groups.items())]
@@ -286,11 +367,13 @@ def main():
     mode = sys.argv[2] if len(sys.argv) > 2 else ""
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(binary, folder)
+        groups = Groups()
+        sections = [*b200(tool, groups), *a100(tool, groups), *serving(tool, groups), *llama_bench(tool, groups)]
         lines = ["# Predictions beside published runs", "",
                  "Every published run that the repository holds, beside what headroom predicts for it; differences are "
                  "(predicted − measured)/measured. Made by `python3 tests/bench/published.py build/release/headroom --update`; "
                  "a test holds this file to the program.", "",
-                 *b200(tool), *a100(tool), *serving(tool), *llama_bench(tool)]
+                 *groups.lines(), *sections]
     text = "\n".join(lines)
     if mode == "--update":
         REPORT.write_text(text)
@@ -298,6 +381,8 @@ def main():
         if REPORT.read_text() != text:
             print("reports/published.md differs from what the program predicts: run published.py --update")
             sys.exit(1)
+    elif mode == "--errors":
+        print(json.dumps(groups.errors))
     else:
         print(text)
 
