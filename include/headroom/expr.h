@@ -11,6 +11,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,15 @@ inline constexpr unsigned kIntegerBits = 127;
   Integer product = 0;
   if (__builtin_mul_overflow(a, b, &product)) detail::throw_overflow(detail::kIntegerBits);
   return product;
+}
+
+/// `value` in 64 bits. Throws Error{overflow} when it leaves their range.
+[[nodiscard]] constexpr std::int64_t checked_int64(Integer value) {
+  constexpr unsigned kBits = 63;
+  const bool fits = value >= std::numeric_limits<std::int64_t>::min() &&
+                    value <= std::numeric_limits<std::int64_t>::max();
+  if (!fits) detail::throw_overflow(kBits);
+  return static_cast<std::int64_t>(value);
 }
 
 /// base to the power of `exponent`. Throws Error{overflow}.
@@ -229,6 +239,10 @@ class Expr {
   [[nodiscard]] Expr substitute(const Bindings& bindings) const;
   /// The exact value. Throws Error{overflow}, and Error{internal} for an unbound symbol.
   [[nodiscard]] Integer evaluate(const Bindings& bindings) const;
+  /// evaluate() for a size that must fit 64 bits. Throws Error{overflow} when it does not.
+  [[nodiscard]] std::int64_t evaluate_int64(const Bindings& bindings) const {
+    return checked_int64(evaluate(bindings));
+  }
 
   Expr& operator+=(const Expr& other);
   Expr& operator-=(const Expr& other);

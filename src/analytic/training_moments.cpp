@@ -45,7 +45,7 @@ class StepSizes {
     return found == ledgers_.end() ? nothing : found->second;
   }
   [[nodiscard]] std::int64_t runs_of(const Block& block) const {
-    return static_cast<std::int64_t>(block.repeat.evaluate(values_));
+    return block.repeat.evaluate_int64(values_);
   }
   [[nodiscard]] Integer bytes_of(TensorId tensor) const {
     const Expr bytes = graph_.tensors[tensor].elements() * Symbol::activation_bytes;

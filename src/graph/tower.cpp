@@ -27,13 +27,6 @@ Lookahead lookahead_of(const StackSpec& stack) {
 /// 0 + 1 + … + (count - 1)
 Integer sum_below(Integer count) { return checked_multiply(count, count - 1) / 2; }
 
-/// Throws Error{overflow}.
-std::int64_t narrow(Integer value) {
-  constexpr unsigned kBits = 63;
-  if (value > INT64_MAX) detail::throw_overflow(kBits);
-  return static_cast<std::int64_t>(value);
-}
-
 /// Blocks of patches of a window.
 struct BlockRange {
   std::int64_t first_row = 0;
@@ -139,15 +132,15 @@ ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> image
   }
   ImageTotals totals;
   totals.images = static_cast<std::int64_t>(images.size());
-  totals.patches = narrow(patches);
-  totals.pairs = narrow(pairs);
-  totals.window_pairs = narrow(window_pairs);
-  totals.tokens = narrow(tokens);
+  totals.patches = checked_int64(patches);
+  totals.pairs = checked_int64(pairs);
+  totals.window_pairs = checked_int64(window_pairs);
+  totals.tokens = checked_int64(tokens);
   const Lookahead lookahead = lookahead_of(spec.main_stack());
   if (lookahead == Lookahead::none) return totals;
   if (lookahead == Lookahead::image_in_window) outside_window = 0;
-  totals.later_pairs = narrow(later / sequences);
-  totals.windowed_pairs = narrow((later + outside_window) / sequences);
+  totals.later_pairs = checked_int64(later / sequences);
+  totals.windowed_pairs = checked_int64((later + outside_window) / sequences);
   return totals;
 }
 

@@ -25,9 +25,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-std::int64_t number(const Expr& expr, const Bindings& sizes) {
-  return static_cast<std::int64_t>(expr.evaluate(sizes));
-}
+std::int64_t number(const Expr& expr, const Bindings& sizes) { return expr.evaluate_int64(sizes); }
 
 /// Compares two tensors by samples of their bytes.
 bool look_equal(std::span<const std::byte> a, std::span<const std::byte> b) {

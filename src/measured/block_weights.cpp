@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
-#include "evaluate.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "stored_nodes.h"
 #include "weights.h"
 
@@ -17,14 +17,14 @@ bool is_bias(const Weight& weight) { return weight.path.ends_with(".bias"); }
 
 std::int64_t stored_experts_of(const Node& node, const Bindings& sizes) {
   const auto* const op = std::get_if<ExpertLinear>(&node.op);
-  return op == nullptr ? 1 : integer_of(op->num_experts, sizes);
+  return op == nullptr ? 1 : op->num_experts.evaluate_int64(sizes);
 }
 
 std::int64_t stored_inputs_of(const Node& node, const Bindings& sizes) {
   if (const auto* const op = std::get_if<ExpertLinear>(&node.op)) {
-    return integer_of(op->in_features, sizes);
+    return op->in_features.evaluate_int64(sizes);
   }
-  return integer_of(std::get<Linear>(node.op).in_features, sizes);
+  return std::get<Linear>(node.op).in_features.evaluate_int64(sizes);
 }
 
 StoredBlocks WeightSource::load_blocks(const Weight& weight,

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <span>
 
-#include "evaluate.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -125,7 +125,7 @@ StepBuilder::Run StepBuilder::all_reduce_squares(Communicator* group, const RowS
 StepBuilder::Run StepBuilder::gather_features(Communicator* group) {
   require_group(group);
   const Expr& width = program_.graph_.tensors[node_->output].shape.back();
-  RankParts parts{group->size(), 1, integer(width), integer_of(width, program_.whole_sizes_)};
+  RankParts parts{group->size(), 1, integer(width), width.evaluate_int64(program_.whole_sizes_)};
   const std::int64_t floats = floats_of(node_->output);
   parts.outer = floats / parts.inner;
   auto by_rank = scratch(parts.all());

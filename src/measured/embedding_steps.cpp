@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 
-#include "evaluate.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/position_table.h"
@@ -134,7 +133,7 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
   // A table of per-layer embeddings may lack the last ids, of images and sound, which read row 0.
   // Source: get_per_layer_inputs of Gemma3nModel, transformers, models/gemma3n.
   const Weight& words = program_.graph_.weights[node_->weights.front()];
-  const std::int64_t rows = integer_of(words.shape.front(), program_.whole_sizes_);
+  const std::int64_t rows = words.shape.front().evaluate_int64(program_.whole_sizes_);
   const bool lacks_rows = rows < program_.spec_.embedding.vocab_size;
   const std::int64_t own_rows = integer(words.shape.front());
   if (own_rows != rows) {

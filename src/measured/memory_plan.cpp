@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "evaluate.h"
 #include "kernels/cache_line.h"
 
 namespace headroom::measured {
@@ -28,13 +27,13 @@ class ArenaPlanner {
 
   MemoryPlan plan() && {
     const Integer floats = lay_out();
-    (void)narrow(checked_multiply(floats, sizeof(float)));
+    (void)checked_int64(checked_multiply(floats, sizeof(float)));
     MemoryPlan plan;
-    plan.arena_floats = narrow(floats);
-    plan.peak_bytes = narrow(checked_multiply(peak_floats(), sizeof(float)));
+    plan.arena_floats = checked_int64(floats);
+    plan.peak_bytes = checked_int64(checked_multiply(peak_floats(), sizeof(float)));
     for (const std::size_t buffer : buffer_of_) {
       plan.offsets.push_back(buffer == kNoBuffer ? MemoryPlan::kNotInArena
-                                                 : narrow(buffers_[buffer].offset));
+                                                 : checked_int64(buffers_[buffer].offset));
     }
     return plan;
   }

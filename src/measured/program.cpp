@@ -8,7 +8,7 @@
 #include <set>
 
 #include "clock.h"
-#include "evaluate.h"
+#include "headroom/expr.h"
 #include "headroom/workload.h"
 #include "interruption.h"
 #include "kernels/cache_line.h"
@@ -35,14 +35,14 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
   // A layer that shares the keys of an earlier one reads that layer's cache.
   std::map<TensorId, std::pair<const Block*, std::int64_t>> owners;
   for (const Block& block : graph.blocks) {
-    const std::int64_t runs = integer_of(block.repeat, sizes);
+    const std::int64_t runs = block.repeat.evaluate_int64(sizes);
     for (const Node& node : block.nodes) {
       for (const TensorId input : node.inputs) {
         const Tensor& tensor = graph.tensors[input];
         if (!is_cached(tensor.type)) continue;
         const std::pair owner{&block, node.layer};
         if (owners.emplace(input, owner).first->second != owner) continue;
-        const auto floats = static_cast<std::size_t>(integer_of(tensor.elements(), sizes));
+        const auto floats = static_cast<std::size_t>(tensor.elements().evaluate_int64(sizes));
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
           if (!begins_.emplace(key, end).second) continue;
@@ -106,7 +106,7 @@ std::optional<std::int64_t> Program::source_layer(TensorId tensor, const Block& 
     const auto first = std::ranges::find_if(other.nodes, reads);
     if (first == other.nodes.end()) continue;
     if (&other == &block && first->layer == node.layer) return std::nullopt;
-    return other.layer_of(*first, integer_of(other.repeat, sizes_) - 1);
+    return other.layer_of(*first, other.repeat.evaluate_int64(sizes_) - 1);
   }
   return std::nullopt;
 }
@@ -127,7 +127,7 @@ AlignedVector<float> Program::input_buffer(std::size_t index,
   if (!receives) return {given.begin(), given.end()};
   if (index >= graph_.inputs.size()) return {};
   const Tensor& tensor = graph_.tensors[graph_.inputs[index]];
-  return AlignedVector<float>(static_cast<std::size_t>(integer_of(tensor.elements(), sizes_)));
+  return AlignedVector<float>(static_cast<std::size_t>(tensor.elements().evaluate_int64(sizes_)));
 }
 
 void Program::receive_inputs() {
@@ -153,14 +153,14 @@ void Program::build_blocks() {
     ProgramBlock prepared;
     prepared.graph_block = &block;
     prepared.path = block.path;
-    prepared.repeat = integer_of(block.repeat, sizes_);
+    prepared.repeat = block.repeat.evaluate_int64(sizes_);
     StepBuilder builder(*this, block);
     for (const Node& node : block.nodes) prepared.steps.push_back({&node, builder.step(node)});
     prepared.counts.resize(prepared.steps.size());
     prepared.times.resize(prepared.steps.size());
     prepared.carried_in = pointer(block.carried_in);
     prepared.carried_out = pointer(block.carried_out);
-    prepared.carried_floats = integer_of(graph_.tensors[block.carried_out].elements(), sizes_);
+    prepared.carried_floats = graph_.tensors[block.carried_out].elements().evaluate_int64(sizes_);
     blocks_.push_back(std::move(prepared));
   }
 }

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "evaluate.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "op_exprs.h"
 
 namespace headroom::measured {
@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::int64_t> sizes_of(const Weight& weight, const Bindings& sizes) {
   std::vector<std::int64_t> result;
-  for (const Expr& size : weight.shape) result.push_back(integer_of(size, sizes));
+  for (const Expr& size : weight.shape) result.push_back(size.evaluate_int64(sizes));
   return result;
 }
 
@@ -101,8 +101,8 @@ class RankWeights final : public WeightSource {
     AlignedVector<float> values;
     std::int64_t begin = 0;
     for (const Expr& part : weight.parts) {
-      const std::int64_t size = integer_of(part, model_.sizes);
-      const std::int64_t count = integer_of(part, rank_sizes_);
+      const std::int64_t size = part.evaluate_int64(model_.sizes);
+      const std::int64_t count = part.evaluate_int64(rank_sizes_);
       const std::int64_t first = count == size ? 0 : rank_.tensor.rank * count;
       slices.front() = {begin + first, count, whole.front()};
       const AlignedVector<float> slice = whole_.load_part(weight, whole, layer, slices);

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "byte_text.h"
-#include "evaluate.h"
 #include "ggml_type.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "headroom/graph.h"
 #include "headroom/storage.h"
 #include "memory_plan.h"
@@ -118,7 +118,8 @@ Bindings sizes_of_run(const Graph& graph, const PlannedRun& run) {
   full.seq_len = run.workload.seq_len;
   full.enc_seq_len = std::max<std::int64_t>(1, run.workload.enc_seq_len);
   full.past_len = run.workload.past_len;
-  if (run.new_tokens > 1) full.past_len = narrow(checked_add(full.past_len, run.new_tokens - 1));
+  if (run.new_tokens > 1)
+    full.past_len = checked_int64(checked_add(full.past_len, run.new_tokens - 1));
   full.global_tokens = run.workload.global_tokens;
   full.images.totals = run.workload.images.totals;
   full.audio.totals = run.workload.audio.totals;

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "evaluate.h"
 #include "kernels/elementwise.h"
 #include "kernels/state_kernels.h"
 #include "kernels/time_mix.h"
@@ -66,7 +65,7 @@ StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
   args.greatest_time_step = static_cast<float>(op.greatest_time_step);
   const bool lightning = op.kind == StateSpaceKind::lightning;
   if (!lightning) {
-    args.all_heads = integer_of(op.heads, program_.whole_sizes_);
+    args.all_heads = op.heads.evaluate_int64(program_.whole_sizes_);
     args.first_head = first_head_of_rank(args.heads, args.all_heads);
   }
   const std::int64_t shared = args.groups * args.state_size;
@@ -93,7 +92,7 @@ StepBuilder::Run StepBuilder::operator()(const StateSpaceScan& op) {
 StepBuilder::ScanWeights StepBuilder::scan_weights(const StateSpaceScan& op) const {
   if (op.kind == StateSpaceKind::lightning) {
     auto decays = std::make_shared<std::vector<float>>();
-    const std::int64_t heads = integer_of(op.heads, program_.whole_sizes_);
+    const std::int64_t heads = op.heads.evaluate_int64(program_.whole_sizes_);
     return [decays, heads, first = first_head_of_rank(integer(op.heads), heads),
             layers = program_.spec_.main_stack().num_layers](StateSpaceArguments& args,
                                                              std::int64_t layer) {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "evaluate.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "kernels/elementwise.h"
 #include "kernels/relative_bias.h"
 
@@ -21,7 +21,7 @@ StepBuilder::Run StepBuilder::step(const Node& node) {
 }
 
 std::int64_t StepBuilder::integer(const Expr& expr) const {
-  return integer_of(expr, program_.sizes_);
+  return expr.evaluate_int64(program_.sizes_);
 }
 
 float* StepBuilder::input(std::size_t index) const {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 
-#include "evaluate.h"
 #include "headroom/error.h"
+#include "headroom/expr.h"
 #include "interruption.h"
 #include "kernels/bfloat16.h"
 #include "kernels/convolution.h"
@@ -175,7 +175,7 @@ void ModelWeights::find_unpacked_weights() {
 std::vector<ModelWeights::Job> ModelWeights::jobs() const {
   std::vector<Job> jobs;
   for (const Block& block : graph_.blocks) {
-    const std::int64_t runs = integer_of(block.repeat, graph_.sizes);
+    const std::int64_t runs = block.repeat.evaluate_int64(graph_.sizes);
     for (const Node& node : block.nodes) {
       Integer elements = 0;
       for (const WeightId id : node.weights) {
@@ -192,7 +192,7 @@ std::vector<ModelWeights::Job> ModelWeights::jobs() const {
 
 std::vector<std::int64_t> ModelWeights::shape_of(const Weight& weight) const {
   std::vector<std::int64_t> shape;
-  for (const Expr& size : weight.shape) shape.push_back(integer_of(size, graph_.sizes));
+  for (const Expr& size : weight.shape) shape.push_back(size.evaluate_int64(graph_.sizes));
   return shape;
 }
 
@@ -236,12 +236,12 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   if (projection.few_rows) rows = RowRange::few;
   const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
                               options_.storage};
-  const std::int64_t taps = integer_of(projection.taps, graph_.sizes);
+  const std::int64_t taps = projection.taps.evaluate_int64(graph_.sizes);
   if (taps > 1) {
     packed = pack_taps(node, layer, taps, packing);
     return;
   }
-  const auto experts = static_cast<std::size_t>(integer_of(projection.experts, graph_.sizes));
+  const auto experts = static_cast<std::size_t>(projection.experts.evaluate_int64(graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     std::vector<LinearPart> parts;
     for (const WeightId id : std::span(node.weights).first(projection.weights)) {
@@ -256,7 +256,7 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
       }
     }
     packed.push_back(std::make_unique<PackedLinear>(
-        parts, integer_of(projection.in_features, graph_.sizes), packing));
+        parts, projection.in_features.evaluate_int64(graph_.sizes), packing));
   }
 }
 
@@ -265,7 +265,7 @@ void ModelWeights::normalise_weight(const Node& node, std::int64_t layer) {
   const auto* const op = std::get_if<Convolution>(&node.op);
   if (op == nullptr || op->weight == ConvolutionWeight::plain) return;
   AlignedVector<float>& direction = values_.at({graph_.weights[node.weights.front()].path, layer});
-  normalise_taps(integer_of(op->kernel, graph_.sizes),
+  normalise_taps(op->kernel.evaluate_int64(graph_.sizes),
                  values(graph_.weights[node.weights.back()].path, layer), direction);
 }
 

@@ -74,7 +74,7 @@ std::vector<PartWork*> parts_of(ModelWork& work, const SectionMap& sections, std
     const bool last = sections.of(index, node).kind == Section::Kind::main_last;
     return {last ? &work.output : &work.input};
   }
-  const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(sizes));
+  const auto runs = block.repeat.evaluate_int64(sizes);
   std::vector<PartWork*> parts;
   for (std::int64_t run = 0; run < runs; ++run) {
     LayerWork& layer = work.layers.at(static_cast<std::size_t>(block.layer_of(node, run)));

@@ -72,7 +72,7 @@ std::vector<LayerKind> layer_kinds(const Graph& graph) {
   std::vector<LayerKind> kinds;
   for (const Block& block : graph.blocks) {
     if (!is_stage_layers(block)) continue;
-    const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
+    const auto runs = block.repeat.evaluate_int64(graph.sizes);
     const std::int64_t first = block.first_layer + (in_encoder(block) ? 0 : encoder_layers);
     for (std::int64_t i = 0; i < block.layers_per_run; ++i) {
       kinds.push_back({first + i, runs, block.layers_per_run});
@@ -85,7 +85,7 @@ StackLayers layers_of(const Graph& graph) {
   StackLayers layers{0, 0};
   for (const Block& block : graph.blocks) {
     if (!is_stage_layers(block)) continue;
-    const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
+    const auto runs = block.repeat.evaluate_int64(graph.sizes);
     // Layers without operators (Nemotron-NAS) have no block, but a place.
     const std::int64_t end = block.first_layer + runs * block.layers_per_run;
     std::int64_t& all = in_encoder(block) ? layers.encoder : layers.main;

@@ -45,7 +45,7 @@ std::map<std::int64_t, Integer> flops_by_layer(const AnalyzeReport& report) {
   std::map<std::int64_t, Integer> flops;
   std::size_t first = 0;
   for (const headroom::Block& block : report.graph.blocks) {
-    const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(values));
+    const auto runs = block.repeat.evaluate_int64(values);
     for (std::size_t i = 0; block.is_layers() && i < block.nodes.size(); ++i) {
       const NodeAnalysis& node = report.analysis.nodes.at(first + i);
       const Integer all = node.cost.forward.matrix_flops.evaluate(values);

@@ -16,9 +16,7 @@ bool is_expert(const Weight& weight) { return contains(weight.path, ".experts.")
 MatrixSizes matrix_sizes(const Weight& weight, const Bindings& sizes) {
   MatrixSizes matrix;
   std::size_t first = 0;
-  const auto size = [&](std::size_t i) {
-    return static_cast<std::int64_t>(weight.shape[i].evaluate(sizes));
-  };
+  const auto size = [&](std::size_t i) { return weight.shape[i].evaluate_int64(sizes); };
   if (is_expert(weight) && !weight.shape.empty()) matrix.experts = size(first++);
   if (first < weight.shape.size()) matrix.out = size(first++);
   for (; first < weight.shape.size(); ++first) {

@@ -21,7 +21,7 @@ std::vector<std::vector<std::int64_t>> layers_of_copies(const Graph& graph) {
   std::vector<std::vector<std::int64_t>> layers(graph.weights.size());
   for (const Block& block : graph.blocks) {
     if (!block.is_layers() && block.first_layer == 0) continue;
-    const auto runs = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
+    const auto runs = block.repeat.evaluate_int64(graph.sizes);
     for (const Node& node : block.nodes) {
       for (const WeightId id : node.weights) {
         if (layers[id].empty()) layers[id] = layers_of_node(block, node, runs);

@@ -113,7 +113,7 @@ class MixingVisitor {
 
  private:
   [[nodiscard]] std::int64_t value(const Expr& size) const {
-    return static_cast<std::int64_t>(size.evaluate(graph_.sizes));
+    return size.evaluate_int64(graph_.sizes);
   }
 
   static PositionMixing neighbourhood(std::int64_t reach, std::int64_t neighbours,
@@ -169,7 +169,7 @@ int rank_of(MixingKind kind) {
 std::vector<PositionMixing> mixing_by_layer(const Graph& graph) {
   std::vector<PositionMixing> result;
   for (const Block& block : graph.blocks) {
-    const auto repeat = static_cast<std::int64_t>(block.repeat.evaluate(graph.sizes));
+    const auto repeat = block.repeat.evaluate_int64(graph.sizes);
     const std::int64_t layers = std::max<std::int64_t>(1, block.layers_per_run);
     std::vector<PositionMixing> run(static_cast<std::size_t>(layers));
     for (const Node& node : block.nodes) {

@@ -14,7 +14,7 @@ namespace {
 std::vector<std::int64_t> shape_of(const Weight& weight, const Bindings& sizes) {
   std::vector<std::int64_t> shape;
   for (const Expr& size : weight.shape) {
-    shape.push_back(static_cast<std::int64_t>(size.evaluate(sizes)));
+    shape.push_back(size.evaluate_int64(sizes));
   }
   return shape;
 }

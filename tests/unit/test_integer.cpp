@@ -32,6 +32,21 @@ TEST_CASE("a figure beyond 2^127 - 1 is an overflow error, never a wrap") {
   }
 }
 
+TEST_CASE("a size beyond 64 bits is an overflow error, never a wrap") {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
+  CHECK(checked_int64(kMost) == kMost);
+  CHECK(checked_int64(kLeast) == kLeast);
+  CHECK_THROWS_AS((void)checked_int64(Integer{kMost} + 1), Error);
+  CHECK_THROWS_AS((void)checked_int64(Integer{kLeast} - 1), Error);
+  const Expr size = Expr(kMost) * Symbol::hidden_size;
+  Bindings sizes;
+  sizes.set(Symbol::hidden_size, 1);
+  CHECK(size.evaluate_int64(sizes) == kMost);
+  sizes.set(Symbol::hidden_size, 32);
+  CHECK_THROWS_AS((void)size.evaluate_int64(sizes), Error);
+}
+
 TEST_CASE("a quotient is rounded up, in the type of the dividend") {
   CHECK(ceil_div(0, 4) == 0);
   CHECK(ceil_div(8, 4) == 2);

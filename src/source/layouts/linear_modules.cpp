@@ -40,10 +40,10 @@ std::optional<ModulePart> part_of(const Graph& graph, const Weight& weight,
   if (stored.empty() || !stored.front().pattern.ends_with(kWeight)) return std::nullopt;
   std::vector<std::int64_t> shape;
   for (const Expr& size : weight.shape) {
-    shape.push_back(static_cast<std::int64_t>(size.evaluate(graph.sizes)));
+    shape.push_back(size.evaluate_int64(graph.sizes));
   }
   const StoredName& name = stored.front();
-  auto copies = static_cast<std::int64_t>(weight.repeat.evaluate(graph.sizes));
+  auto copies = weight.repeat.evaluate_int64(graph.sizes);
   if (names_experts(name.pattern)) {
     copies *= shape.front();
     shape.erase(shape.begin());
