@@ -130,9 +130,11 @@ TensorId GraphBuilder::pool_tokens(const StackContext& stack, TokenPooling pooli
     case TokenPooling::last_of_other_id:
     case TokenPooling::greatest_id:
       break;
-    case TokenPooling::mean:
-      op.averaged = all;
+    case TokenPooling::mean: {
+      const auto& image = spec_.embedding.image;
+      op.averaged = all - kBatch * Integer{image ? image->prefix_tokens() : 0} * width;
       break;
+    }
     case TokenPooling::first_and_mean: {
       const auto& image = spec_.embedding.image;
       const Expr left_out = Integer{image ? image->prefix_tokens() : 1};

@@ -126,6 +126,7 @@ StepBuilder::Run StepBuilder::operator()(const SelectToken& op) {
   }
   const std::int64_t width = integer(program_.graph_.tensors[node_->inputs[0]].shape.back());
   PoolingArguments args{tokens.batch, tokens.seq_len, width, input(0)};
+  if (op.pooling == TokenPooling::first_and_mean) args.prefix = 1;
   if (const auto& image = program_.spec_.embedding.image) args.prefix = image->prefix_tokens();
   if (!tokens.key_mask.empty()) args.mask = tokens.key_mask.data();
   args.ids = by_end ? program_.inputs_.encoder->ids.data() : tokens.ids.data();

@@ -1,5 +1,7 @@
 #include "encoder_heads.h"
 
+#include <utility>
+
 namespace headroom::detail {
 
 ClassifierSpec encoder_classifier(ConfigReader& config, ClassifierInput input) {
@@ -29,6 +31,23 @@ HeadSpec span_head(ConfigReader& config) {
   spans.dropout = 0;
   spans.spans = true;
   return classifier_head(spans);
+}
+
+HeadSpec next_sentence_head(ConfigReader& config) {
+  ClassifierSpec next = encoder_classifier(config, ClassifierInput::pooled_token);
+  next.num_labels = 2;
+  next.dropout = 0;
+  return classifier_head(next);
+}
+
+ModelClasses pretraining_classes(const std::string& prefix, HeadReader masked) {
+  const auto both = [masked = std::move(masked)](ConfigReader& config) {
+    HeadSpec head = next_sentence_head(config);
+    head.language_model = masked(config).language_model;
+    return head;
+  };
+  return ModelClasses{{{prefix + "ForPreTraining", both},
+                       {prefix + "ForNextSentencePrediction", next_sentence_head}}};
 }
 
 HeadSpec choice_head(ConfigReader& config) {

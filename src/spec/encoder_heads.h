@@ -21,6 +21,13 @@ namespace headroom::detail {
 /// Start and end scores of every token: a projection to the config's labels, without dropout.
 [[nodiscard]] HeadSpec span_head(ConfigReader& config);
 
+/// Two scores from the pooled token: whether a sentence follows another.
+[[nodiscard]] HeadSpec next_sentence_head(ConfigReader& config);
+
+/// BERT's classes of pretraining: `prefix` + ForPreTraining, with the head of `masked` words beside
+/// that of the next sentence, and ForNextSentencePrediction.
+[[nodiscard]] ModelClasses pretraining_classes(const std::string& prefix, HeadReader masked);
+
 /// One score per choice from the pooled token.
 [[nodiscard]] HeadSpec choice_head(ConfigReader& config);
 

@@ -8,13 +8,14 @@ namespace {
 
 /// Attributes of transformers' PretrainedConfig (configuration_utils.py) and GenerationConfig,
 /// training settings, and notes that tools leave in config.json. Sorted.
-constexpr std::array<std::string_view, 153> kHarmlessKeys{"_attn_implementation",
+constexpr std::array<std::string_view, 154> kHarmlessKeys{"_attn_implementation",
                                                           "_attn_implementation_autoset",
                                                           "_commit_hash",
                                                           "_experts_implementation",
                                                           "_flash_attn_2_enabled",
                                                           "_name_or_path",
                                                           "_num_labels",
+                                                          "_pad_token_id",
                                                           "add_cross_attention",
                                                           "architectures",
                                                           "attn_config_dict",

@@ -44,17 +44,10 @@ ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
   const auto language_model = [head](ConfigReader& config) {
     return language_model_head(language_model_of(config, head));
   };
-  const auto tokens = [](ConfigReader& config) {
-    ClassifierSpec classifier;
-    classifier.input = ClassifierInput::every_token;
-    classifier.dropout = config.probability_or({"classifier_dropout"},
-                                               config.probability_or({"hidden_dropout"}, 0.1));
-    return classifier_head(classifier);
-  };
   return ModelClasses{{{std::move(language_model_class), language_model},
                        {prefix + "Model", no_head},
                        {prefix + "ForSequenceClassification", last_token_classifier},
-                       {prefix + "ForTokenClassification", tokens},
+                       {prefix + "ForTokenClassification", every_token_classifier},
                        {prefix + "ForQuestionAnswering", answer_span_head}}};
 }
 
@@ -100,6 +93,14 @@ HeadSpec answer_span_head(ConfigReader& /*config*/) {
 std::optional<std::int64_t> read_token_id(ConfigReader& config, std::string_view key) {
   const std::int64_t id = config.integers_or(key, -1).front();
   return id < 0 ? std::nullopt : std::optional(id);
+}
+
+HeadSpec every_token_classifier(ConfigReader& config) {
+  ClassifierSpec classifier;
+  classifier.input = ClassifierInput::every_token;
+  classifier.dropout =
+      config.probability_or({"classifier_dropout"}, config.probability_or({"hidden_dropout"}, 0.1));
+  return classifier_head(classifier);
 }
 
 HeadSpec last_token_classifier(ConfigReader& config) {

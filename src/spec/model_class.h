@@ -63,6 +63,8 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec);
 [[nodiscard]] HeadSpec answer_span_head(ConfigReader& config);
 /// A decoder's classifier of whole sequences, by their last token that is not `pad_token_id`.
 [[nodiscard]] HeadSpec last_token_classifier(ConfigReader& config);
+/// A decoder's classifier of every token.
+[[nodiscard]] HeadSpec every_token_classifier(ConfigReader& config);
 /// A token id, if the config gives one; some write -1 for none.
 [[nodiscard]] std::optional<std::int64_t> read_token_id(ConfigReader& config, std::string_view key);
 /// A projection to the vocabulary.

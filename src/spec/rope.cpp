@@ -119,6 +119,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   rope.high_freq_factor = config.number_or({"high_freq_factor"}, 1);
   const std::int64_t original = config.count_or({"original_max_position_embeddings"}, 0);
   if (original > 0) rope.original_max_position_embeddings = original;
+  config.ignore({"max_position_embeddings"});  // no rule reads it here
   const std::int64_t dim = rope.rotary_dim == 0 ? head_dim : rope.rotary_dim;
   switch (rope.scaling) {
     case RopeScalingKind::none:

@@ -93,8 +93,12 @@ TEST_CASE("a mean leaves padding out, and follows the first token where both are
   CHECK(out[1] == 10);
   pool_tokens(args, TokenPooling::second, out.data());
   CHECK(out[0] == 3);
+  args.prefix = 1;
   pool_tokens(args, TokenPooling::first_and_mean, out.data());
   CHECK(out == std::array<float, 4>{1, 10, 51.5, 515});
+  pool_tokens(args, TokenPooling::mean, out.data());
+  CHECK(out[0] == 51.5F);
+  args.prefix = 0;
   args.mask = mask.data();
   pool_tokens(args, TokenPooling::mean, out.data());
   CHECK(out[0] == 2);

@@ -58,6 +58,15 @@ OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe")
 TEXT_ALONE = ("MllamaForCausalLM",)
 MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUSAL_LM",
             "SPEECH_SEQ_2_SEQ", "MASKED_LM", "CTC")
+HEADS = ("SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "MULTIPLE_CHOICE",
+         "NEXT_SENTENCE_PREDICTION", "PRETRAINING", "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION",
+         "AUDIO_FRAME_CLASSIFICATION")
+# Classes that headroom refuses by name, or whose default parts it does.
+NOT_READ = ("BigBirdForQuestionAnswering", "Qwen3ASRForTokenClassification",
+            "XLNetForSequenceClassification", "XLNetForMultipleChoice", "VisionEncoderDecoderModel")
+# Classes that no mapping lists.
+MORE_CLASSES = {"clip_text_model": ["CLIPTextModelWithProjection"],
+                "clip_vision_model": ["CLIPVisionModelWithProjection"]}
 
 
 def model_types():
@@ -67,15 +76,18 @@ def model_types():
 
 
 def classes_of(model_type):
-    """At most two classes of each: with a head, if there is one, and without."""
-    found = []
-    names = [getattr(modeling_auto, f"MODEL_FOR_{name}_MAPPING_NAMES", {}) for name in MAPPINGS]
-    for mapping in [*names, modeling_auto.MODEL_MAPPING_NAMES]:
-        name = mapping.get(model_type)
-        name = name[0] if isinstance(name, (list, tuple)) else name
-        if name and name not in found and name not in TEXT_ALONE:
-            found.append(name)
-    return found[:2]
+    """At most two classes of each, with a head, if there is one, and without; then other heads."""
+    def classes(mappings):
+        names = [mapping.get(model_type) for mapping in mappings]
+        names = [name[0] if isinstance(name, (list, tuple)) else name for name in names]
+        return [name for name in dict.fromkeys(names) if name and name not in TEXT_ALONE]
+
+    def mappings_of(heads):
+        return [getattr(modeling_auto, f"MODEL_FOR_{head}_MAPPING_NAMES", {}) for head in heads]
+
+    found = classes([*mappings_of(MAPPINGS), modeling_auto.MODEL_MAPPING_NAMES])[:2]
+    found += classes(mappings_of(HEADS)) + MORE_CLASSES.get(model_type, [])
+    return [name for name in dict.fromkeys(found) if name not in NOT_READ]
 
 
 def sizes(model_type):

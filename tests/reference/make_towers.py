@@ -300,6 +300,23 @@ MODELS = {
     "siglip_text_alone": ("SiglipTextModel", {**TEXT_ALONE, "projection_size": 18}, tokens),
     "siglip_vision_alone": ("SiglipVisionModel", IMAGE_ALONE,
                             lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "clip_image_classifier": ("CLIPForImageClassification", {
+        "text_config": TEXT_ALONE, "vision_config": CLIP, "num_labels": 5},
+        lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "siglip_image_classifier": ("SiglipForImageClassification", {
+        "text_config": TEXT_ALONE, "vision_config": SIGLIP, "num_labels": 5},
+        lambda g: {"pixel_values": pixels(g, 2, 3, 12, 12)}),
+    "qwen3_5_text_classifier": ("Qwen3_5ForSequenceClassification", {
+        "text_config": {**TEXT, "model_type": "qwen3_5_text", "head_dim": 16,
+                        "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+                        "linear_key_head_dim": 8, "linear_value_head_dim": 10,
+                        "layer_types": ["linear_attention", "full_attention"]},
+        "vision_config": {**OMNI3_VISION, "deepstack_visual_indexes": []},
+        "image_token_id": IMAGE, "num_labels": 5}, tokens),
+    "gemma3_text_classifier": ("Gemma3ForSequenceClassification", {
+        "text_config": {**TEXT, "model_type": "gemma3_text", "head_dim": 12, "sliding_window": 4,
+                        "layer_types": ["sliding_attention", "full_attention"]},
+        "vision_config": SIGLIP, "mm_tokens_per_image": 1, "num_labels": 5}, tokens),
     "hubert_batch_norm": ("HubertModel", {**SOUND, "conv_pos_batch_norm": True},
                           lambda g: {"input_values": pixels(g, 2, 200)}),
     "wav2vec2_sequences": ("Wav2Vec2ForSequenceClassification", SOUND,
@@ -335,7 +352,8 @@ def layers_of(model):
             continue
         tower = next((tower for tower, name in (("vision.", "vision"), ("vision.", "visual"),
                                                 ("audio.", "audio")) if name in path), "")
-        yield tower, module
+        alone = "ForImageClassification" in type(model).__name__
+        yield "" if alone else tower, module
 
 
 def doubled(inputs):

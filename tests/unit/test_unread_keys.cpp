@@ -154,6 +154,13 @@ json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 
 }  // namespace
 
+TEST_CASE("a delta layer's gate is SiLU under either name, and another one is refused") {
+  json config{{"model_type", "qwen3_5"}, {"text_config", {{"output_gate_type", "swish"}}}};
+  CHECK(read(config).unread_keys.empty());
+  config["text_config"]["output_gate_type"] = "sigmoid";
+  CHECK_THROWS_AS((void)read(config), Error);
+}
+
 TEST_CASE("common attributes at their defaults change no family and no sub-config") {
   const json attributes = common_attributes();
   std::set<std::string> types;

@@ -77,7 +77,7 @@ void pool_tokens(const PoolingArguments& args, TokenPooling pooling, float* out)
                     out + sequence * args.width);
         break;
       case TokenPooling::mean:
-        mean_from(args, sequence, 0, out + sequence * args.width);
+        mean_from(args, sequence, args.prefix, out + sequence * args.width);
         break;
       case TokenPooling::first_and_mean:
         std::copy_n(first, args.width, out + 2 * sequence * args.width);

@@ -16,7 +16,7 @@ struct PoolingArguments {
   const std::uint8_t* mask = nullptr;  ///< [batch, seq_len], 0 for padding; null for none
   const std::int64_t* ids = nullptr;   ///< [batch, seq_len]; of poolings by id
   std::int64_t token_id = 0;
-  std::int64_t prefix = 1;  ///< tokens before those whose mean first_and_mean takes
+  std::int64_t prefix = 0;  ///< tokens before those whose mean is taken
 };
 
 /// Pools each sequence to `out` [batch, width], or [batch, 2·width] for first_and_mean. A mean

@@ -35,13 +35,20 @@ ModelClasses albert_classes() {
     head.classifier = classifier(config, ClassifierInput::pooled_token, "classifier_dropout_prob");
     return head;
   };
+  const auto choice = [](ConfigReader& config) {
+    ClassifierSpec one =
+        classifier(config, ClassifierInput::pooled_token, "classifier_dropout_prob");
+    one.num_labels = 1;
+    return classifier_head(one);
+  };
   return ModelClasses{
       {{"AlbertModel", pooler_head},
        {"AlbertForMaskedLM", albert_masked_head},
        {"AlbertForPreTraining", pretraining},
        {"AlbertForSequenceClassification", albert_classifier(ClassifierInput::pooled_token)},
        {"AlbertForTokenClassification", albert_classifier(ClassifierInput::every_token)},
-       {"AlbertForQuestionAnswering", span_head}}};
+       {"AlbertForQuestionAnswering", span_head},
+       {"AlbertForMultipleChoice", choice}}};
 }
 
 /// Layers of a group in sequence, each with weights of its own; num_hidden_layers counts groups.

@@ -57,14 +57,20 @@ StackSpec read_stack(ConfigReader& config, std::int64_t hidden_size, const Stack
   return stack;
 }
 
-/// Classifies the end-of-sequence token. Hugging Face's default is three labels.
+/// Classifies the end-of-sequence token.
 ClassifierSpec sentence_classifier(ConfigReader& config) {
   ClassifierSpec classifier;
   classifier.input = ClassifierInput::end_token;
   classifier.token_id = read_token_id(config, "eos_token_id");
   classifier.dense = ActivationKind::tanh;
-  classifier.num_labels = config.size_or({"num_labels"}, config.entries("id2label").value_or(3));
   return classifier;
+}
+
+/// BART's own default is three labels (BartConfig, transformers, models/bart).
+HeadSpec bart_sentence_classifier(ConfigReader& config) {
+  ClassifierSpec classifier = sentence_classifier(config);
+  classifier.num_labels = config.size_or({"num_labels"}, config.entries("id2label").value_or(3));
+  return classifier_head(classifier);
 }
 
 /// The head of the decoder alone, which has no bias.
@@ -91,6 +97,15 @@ ModelClasses encoder_decoder_classes(const std::string& prefix, std::string lang
                        {prefix + "ForSequenceClassification", sequence},
                        {prefix + "ForQuestionAnswering", answer_span_head},
                        {prefix + "ForCausalLM", decoder_head}}};
+}
+
+ModelClasses bart_classes() {
+  ModelClasses classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration");
+  for (ModelClass& candidate : classes.list) {
+    if (candidate.name == "BartForSequenceClassification")
+      candidate.head = bart_sentence_classifier;
+  }
+  return classes;
 }
 
 /// Keys of older configs, now fixed by the class.
@@ -156,6 +171,7 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   const bool decoder_alone = spec.architecture.ends_with("ForCausalLM");
   if (decoder_alone) {
     keep_decoder_alone(spec);
+    config.ignore({"share_encoder_decoder_embeddings"});
   } else {
     separate_embeddings(config, spec);
   }
@@ -286,6 +302,30 @@ void read_m2m_100(ConfigReader& config, ModelSpec& spec) {
   spec.position.skips_padding = true;
 }
 
+constexpr std::string_view kWhisperClassifier = "WhisperForAudioClassification";
+
+void keep_encoder_alone(ModelSpec& spec) {
+  spec.kind = ModelKind::encoder;
+  spec.position = *spec.encoder_position;
+  spec.encoder_position.reset();
+  spec.embedding.vocab_size = 0;
+  spec.decoder.reset();
+  spec.not_run = "its encoder does not run without a decoder yet";
+}
+
+/// Whisper's classes; one classifies sound by the mean of its frames.
+ModelClasses whisper_classes() {
+  const auto sound = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::mean_token;
+    classifier.projection_size = config.size_or({"classifier_proj_size"}, 256);
+    return classifier_head(classifier);
+  };
+  return either_of(
+      encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration", LogitsBias::none),
+      {{{std::string(kWhisperClassifier), sound}}});
+}
+
 void read_whisper(ConfigReader& config, ModelSpec& spec) {
   EncoderDecoderFamily family;
   family.placement = NormPlacement::pre;
@@ -301,6 +341,7 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
     spec.encoder_position = spec.position;
     spec.encoder_position->max_position_embeddings = source_positions;
   }
+  if (spec.architecture == kWhisperClassifier) keep_encoder_alone(spec);
   // Keys for training, or for classes with the encoder alone.
   config.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment",
                  "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
@@ -377,67 +418,65 @@ NameTable bart_names() {
 }  // namespace
 
 std::vector<Family> bart_families() {
-  return {
-      {.model_types = {"bart"},
-       .classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration"),
-       .reader = read_bart,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"marian"},
-       .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
-       .reader = read_marian,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"pegasus"},
-       .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
-       .reader = read_pegasus,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"mbart"},
-       .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
-       .reader = read_mbart,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"mvp"},
-       .classes = encoder_decoder_classes("Mvp", "MvpForConditionalGeneration"),
-       .reader = read_mvp,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"plbart"},
-       .classes = encoder_decoder_classes("PLBart", "PLBartForConditionalGeneration"),
-       .reader = read_plbart,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"blenderbot"},
-       .classes = encoder_decoder_classes("Blenderbot", "BlenderbotForConditionalGeneration"),
-       .reader = read_blenderbot,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"blenderbot-small"},
-       .classes =
-           encoder_decoder_classes("BlenderbotSmall", "BlenderbotSmallForConditionalGeneration"),
-       .reader = read_blenderbot_small,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"trocr"},
-       .classes = ModelClasses{{{"TrOCRForCausalLM", decoder_head}}},
-       .reader = read_trocr,
-       .names = None("its weights' names are not supported yet"),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"m2m_100"},
-       .classes =
-           encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration", LogitsBias::none),
-       .reader = read_m2m_100,
-       .names = bart_names(),
-       .gguf = None("llama.cpp does not support this architecture")},
-      {.model_types = {"whisper"},
-       .classes =
-           encoder_decoder_classes("Whisper", "WhisperForConditionalGeneration", LogitsBias::none),
-       .reader = read_whisper,
-       .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
-                          {"model."},
-                          {{"proj_out.weight", ExtraKind::tied_copy}}},
-       .gguf = None("whisper.cpp uses another file format")}};
+  return {{.model_types = {"bart"},
+           .classes = bart_classes(),
+           .reader = read_bart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"marian"},
+           .classes = encoder_decoder_classes("Marian", "MarianMTModel"),
+           .reader = read_marian,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"pegasus"},
+           .classes = encoder_decoder_classes("Pegasus", "PegasusForConditionalGeneration"),
+           .reader = read_pegasus,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"mbart"},
+           .classes = encoder_decoder_classes("MBart", "MBartForConditionalGeneration"),
+           .reader = read_mbart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"mvp"},
+           .classes = encoder_decoder_classes("Mvp", "MvpForConditionalGeneration"),
+           .reader = read_mvp,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"plbart"},
+           .classes = encoder_decoder_classes("PLBart", "PLBartForConditionalGeneration"),
+           .reader = read_plbart,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"blenderbot"},
+           .classes = encoder_decoder_classes("Blenderbot", "BlenderbotForConditionalGeneration"),
+           .reader = read_blenderbot,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"blenderbot-small"},
+           .classes = encoder_decoder_classes("BlenderbotSmall",
+                                              "BlenderbotSmallForConditionalGeneration"),
+           .reader = read_blenderbot_small,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"trocr"},
+           .classes = ModelClasses{{{"TrOCRForCausalLM", decoder_head}}},
+           .reader = read_trocr,
+           .names = None("its weights' names are not supported yet"),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"m2m_100"},
+           .classes = encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration",
+                                              LogitsBias::none),
+           .reader = read_m2m_100,
+           .names = bart_names(),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"whisper"},
+           .classes = whisper_classes(),
+           .reader = read_whisper,
+           .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
+                              {"model."},
+                              {{"proj_out.weight", ExtraKind::tied_copy}}},
+           .gguf = None("whisper.cpp uses another file format")}};
 }
 
 }  // namespace headroom::detail

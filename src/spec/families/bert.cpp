@@ -21,34 +21,21 @@ HeadSpec bert_masked_head(ConfigReader& config) {
   return language_model_head(masked_language_model_head(config, activation));
 }
 
-HeadSpec next_sentence_head(ConfigReader& config) {
-  ClassifierSpec next = encoder_classifier(config, ClassifierInput::pooled_token);
-  next.num_labels = 2;
-  next.dropout = 0;
-  return classifier_head(next);
-}
-
 /// GGUF files have no pooler.
 HeadSpec bert_model_head(ConfigReader& config) {
   return config.flag_or({"add_pooling_layer"}, true) ? pooler_head(config) : HeadSpec{};
 }
 
 ModelClasses bert_classes(const std::string& prefix) {
-  const auto pretraining = [](ConfigReader& config) {
-    HeadSpec head = next_sentence_head(config);
-    head.language_model = bert_masked_head(config).language_model;
-    return head;
-  };
-  return ModelClasses{
+  const ModelClasses classes{
       {{prefix + "Model", bert_model_head},
        {prefix + "ForMaskedLM", bert_masked_head},
        {prefix + "LMHeadModel", bert_masked_head},
-       {prefix + "ForPreTraining", pretraining},
-       {prefix + "ForNextSentencePrediction", next_sentence_head},
        {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
        {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
        {prefix + "ForQuestionAnswering", span_head},
        {prefix + "ForMultipleChoice", choice_head}}};
+  return either_of(classes, pretraining_classes(prefix, bert_masked_head));
 }
 
 /// JinaBERT: no position table, but ALiBi on both sides, and gated networks without a bias on their

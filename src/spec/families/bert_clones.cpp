@@ -106,12 +106,15 @@ ModelClasses big_bird_classes() {
         read_activation(config, {"hidden_act"}, ActivationKind::gelu_new);
     return language_model_head(masked_language_model_head(config, activation));
   };
-  return ModelClasses{
+  const ModelClasses classes{
       {{"BigBirdModel", pooler_head},
        {"BigBirdForMaskedLM", masked},
        {"BigBirdForCausalLM", masked},
        {"BigBirdForSequenceClassification", dense_classifier(ActivationKind::gelu_new)},
-       {"BigBirdForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
+       {"BigBirdForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"BigBirdForMultipleChoice", choice_head}}};
+  // It has no class of the next sentence alone.
+  return either_of(classes, {{pretraining_classes("BigBird", masked).list.front()}});
 }
 
 /// LayoutLM: BERT with places on a page (arXiv 1912.13318): their tables are counted.
@@ -132,20 +135,26 @@ void read_layoutlm(ConfigReader& config, ModelSpec& spec) {
   spec.not_run = "its places on a page have no kernel yet";
 }
 
+HeadSpec bert_like_masked_head(ConfigReader& config) {
+  const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+  return language_model_head(masked_language_model_head(config, activation));
+}
+
 /// BERT's heads under another prefix.
 ModelClasses bert_like_classes(const std::string& prefix) {
-  const auto masked = [](ConfigReader& config) {
-    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-    return language_model_head(masked_language_model_head(config, activation));
-  };
   return ModelClasses{
       {{prefix + "Model", pooler_head},
-       {prefix + "ForMaskedLM", masked},
-       {prefix + "ForCausalLM", masked},
+       {prefix + "ForMaskedLM", bert_like_masked_head},
+       {prefix + "ForCausalLM", bert_like_masked_head},
        {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
        {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)},
        {prefix + "ForQuestionAnswering", span_head},
        {prefix + "ForMultipleChoice", choice_head}}};
+}
+
+/// Those, and BERT's heads of pretraining.
+ModelClasses pretrained_classes(const std::string& prefix) {
+  return either_of(bert_like_classes(prefix), pretraining_classes(prefix, bert_like_masked_head));
 }
 
 constexpr NameRule kMegatronBert[] = {
@@ -186,12 +195,12 @@ NameTable bert_like_names(std::string_view prefix, std::span<const NameRule> own
 std::vector<Family> bert_clones_families() {
   constexpr std::string_view kNoGguf = "llama.cpp does not support this architecture";
   return {{.model_types = {"megatron-bert"},
-           .classes = bert_like_classes("MegatronBert"),
+           .classes = pretrained_classes("MegatronBert"),
            .reader = read_megatron_bert,
            .names = bert_like_names("bert.", kMegatronBert),
            .gguf = None(kNoGguf)},
           {.model_types = {"ernie"},
-           .classes = bert_like_classes("Ernie"),
+           .classes = pretrained_classes("Ernie"),
            .reader = read_ernie,
            .names = bert_like_names("ernie.", kErnie),
            .gguf = None(kNoGguf)},

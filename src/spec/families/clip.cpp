@@ -119,18 +119,72 @@ void read_siglip_pair(ConfigReader& config, ModelSpec& spec, TowerReader read_to
   finish_pair(text, vision);
 }
 
+/// An image encoder as a model of its own.
+void use_alone(TowerSpec tower, ModelSpec& spec) {
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = tower.hidden_size;
+  spec.embedding = std::move(tower.embedding);
+  spec.position = std::move(tower.position);
+  spec.encoder = std::move(tower.stack);
+}
+
+using EncoderReader = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
+
+/// The image encoder of a config of both, which classifies images by the mean of their patches.
+void read_image_classifier(ConfigReader& config, ModelSpec& spec, EncoderReader read_encoder) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  config.ignore({"text_config", "projection_dim", "logit_scale_init_value", "initializer_factor",
+                 "text_config_dict", "vision_config_dict"});
+  use_alone(read_encoder(vision, spec), spec);
+  vision.ignore(
+      {"model_type", "projection_dim", "dropout", "transformers_version", "torch_dtype", "dtype"});
+  vision.finish();
+}
+
+void read_clip_model(ConfigReader& config, ModelSpec& spec) {
+  if (spec.head.classifier) return read_image_classifier(config, spec, read_clip);
+  read_clip_pair(config, spec);
+}
+
 void read_siglip_model(ConfigReader& config, ModelSpec& spec) {
+  if (spec.head.classifier) return read_image_classifier(config, spec, read_siglip);
   read_siglip_pair(config, spec, read_pooled_siglip);
 }
 
 void read_siglip2_model(ConfigReader& config, ModelSpec& spec) {
+  if (spec.head.classifier) {
+    read_image_classifier(config, spec, read_siglip2);
+    spec.not_run = "images cut into patches do not run without a text encoder yet";
+    return;
+  }
   read_siglip_pair(config, spec, read_pooled_siglip2);
+}
+
+/// The pair, and a classifier of images.
+ModelClasses pair_classes(const std::string& prefix) {
+  const auto image = [](ConfigReader&) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::mean_token;
+    return classifier_head(classifier);
+  };
+  return ModelClasses{{{prefix + "Model", no_head}, {prefix + "ForImageClassification", image}}};
+}
+
+/// Counts the projection of the pooled token to the space of both encoders, which the hidden states
+/// do not pass, if the class has one.
+void count_projection(ConfigReader& config, ModelSpec& spec, ModelPart part,
+                      const std::string& path) {
+  const std::int64_t width = config.size_or({"projection_dim"}, 512);
+  if (!spec.architecture.ends_with("WithProjection")) return;
+  TowerWeights unread(spec, part, CountedUse::loaded);
+  unread.add(path, {width, spec.hidden_size}, WeightRole::projector);
 }
 
 /// CLIP's text encoder as a model of its own (the text encoders of diffusion pipelines).
 void read_clip_text(ConfigReader& config, ModelSpec& spec) {
   read_text(config, spec, kClipText);
-  config.ignore({"projection_dim", "initializer_factor", "dropout"});
+  config.ignore({"initializer_factor", "dropout"});
+  count_projection(config, spec, ModelPart::text, "head.text_projection.weight");
 }
 
 /// SigLIP's, with the projection of the last token, which the hidden states do not pass.
@@ -142,18 +196,10 @@ void read_siglip_text_model(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"projection_dim", "initializer_factor", "dropout"});
 }
 
-/// An image encoder as a model of its own.
-void use_alone(TowerSpec tower, ModelSpec& spec) {
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = tower.hidden_size;
-  spec.embedding = std::move(tower.embedding);
-  spec.position = std::move(tower.position);
-  spec.encoder = std::move(tower.stack);
-}
-
 void read_clip_vision_model(ConfigReader& config, ModelSpec& spec) {
   use_alone(read_clip(config, spec), spec);
   config.ignore({"dropout"});
+  count_projection(config, spec, ModelPart::vision, "head.visual_projection.weight");
 }
 
 void read_siglip_vision_model(ConfigReader& config, ModelSpec& spec) {
@@ -166,41 +212,43 @@ constexpr None kNoGguf("GGUF stores image encoders only with a text model");
 }  // namespace
 
 std::vector<Family> clip_families() {
-  return {{.model_types = {"clip"},
-           .classes = one_class("CLIPModel"),
-           .reader = read_clip_pair,
-           .names = clip_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"siglip"},
-           .classes = one_class("SiglipModel"),
-           .reader = read_siglip_model,
-           .names = clip_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"siglip2"},
-           .classes = one_class("Siglip2Model"),
-           .reader = read_siglip2_model,
-           .names = clip_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"clip_text_model"},
-           .classes = one_class("CLIPTextModel"),
-           .reader = read_clip_text,
-           .names = clip_text_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"clip_vision_model"},
-           .classes = one_class("CLIPVisionModel"),
-           .reader = read_clip_vision_model,
-           .names = clip_vision_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"siglip_text_model"},
-           .classes = one_class("SiglipTextModel"),
-           .reader = read_siglip_text_model,
-           .names = clip_text_names(),
-           .gguf = kNoGguf},
-          {.model_types = {"siglip_vision_model"},
-           .classes = one_class("SiglipVisionModel"),
-           .reader = read_siglip_vision_model,
-           .names = clip_vision_names(),
-           .gguf = kNoGguf}};
+  return {
+      {.model_types = {"clip"},
+       .classes = pair_classes("CLIP"),
+       .reader = read_clip_model,
+       .names = clip_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"siglip"},
+       .classes = pair_classes("Siglip"),
+       .reader = read_siglip_model,
+       .names = clip_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"siglip2"},
+       .classes = pair_classes("Siglip2"),
+       .reader = read_siglip2_model,
+       .names = clip_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"clip_text_model"},
+       .classes = either_of(one_class("CLIPTextModel"), one_class("CLIPTextModelWithProjection")),
+       .reader = read_clip_text,
+       .names = clip_text_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"clip_vision_model"},
+       .classes =
+           either_of(one_class("CLIPVisionModel"), one_class("CLIPVisionModelWithProjection")),
+       .reader = read_clip_vision_model,
+       .names = clip_vision_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"siglip_text_model"},
+       .classes = one_class("SiglipTextModel"),
+       .reader = read_siglip_text_model,
+       .names = clip_text_names(),
+       .gguf = kNoGguf},
+      {.model_types = {"siglip_vision_model"},
+       .classes = one_class("SiglipVisionModel"),
+       .reader = read_siglip_vision_model,
+       .names = clip_vision_names(),
+       .gguf = kNoGguf}};
 }
 
 }  // namespace headroom::detail

@@ -141,8 +141,15 @@ ModelClasses modernbert_decoder_classes() {
     head.transform_bias = config.flag_or({"classifier_bias"}, false);
     return language_model_head(head);
   };
-  return ModelClasses{
-      {{"ModernBertDecoderForCausalLM", words}, {"ModernBertDecoderModel", no_head}}};
+  const auto sequence = [](ConfigReader& config) {
+    ClassifierSpec head = modernbert_classifier(config, ClassifierInput::last_token);
+    head.bias = config.flag_or({"classifier_bias"}, false);
+    head.token_id = read_token_id(config, "pad_token_id");
+    return classifier_head(head);
+  };
+  return ModelClasses{{{"ModernBertDecoderForCausalLM", words},
+                       {"ModernBertDecoderModel", no_head},
+                       {"ModernBertDecoderForSequenceClassification", sequence}}};
 }
 
 constexpr NameRule kModernbert[] = {

@@ -144,7 +144,7 @@ ModelClasses gte_classes(const std::string& prefix) {
     return language_model_head(masked_language_model_head(config, activation));
   };
   return ModelClasses{
-      {{prefix + "Model", pooler_head},
+      {{prefix + "Model", no_head},
        {prefix + "ForMaskedLM", masked},
        {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
        {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};

@@ -78,6 +78,8 @@ void read_qwen3_next(ConfigReader& config, ModelSpec& spec) {
 /// Keys of Qwen3.5 that the class does not read, and its modules for multi-token prediction.
 void ignore_qwen3_5_keys(ConfigReader& config) {
   config.expect_flag("attn_output_gate", true);
+  // The activation of a delta layer's gate; the class has SiLU, also called swish.
+  (void)config.choice_or<bool>({"output_gate_type"}, {{"swish", true}, {"silu", true}}, true);
   config.expect_empty("mlp_only_layers");
   config.ignore({"mtp_num_hidden_layers", "mtp_use_dedicated_embeddings"});
 }
@@ -197,22 +199,25 @@ GgufForm qwen_hybrid_gguf(GgufConversion conversion, std::string_view name) {
 }  // namespace
 
 std::vector<Family> qwen3_next_families() {
-  return {{.model_types = {"qwen3_next"},
-           .classes = llama_classes("Qwen3Next"),
-           .reader = read_qwen3_next,
-           .names = llama_names(
-               {kQwen3Next, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
-           .gguf = qwen_hybrid_gguf(GgufConversion::norms_plus_one, "qwen3next")},
-          {.model_types = {"qwen3_5_text"},
-           .classes = either_of(llama_classes("Qwen3_5"), one_class("Qwen3_5TextModel")),
-           .reader = read_qwen3_5,
-           .names = qwen3_5_names(),
-           .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35")},
-          {.model_types = {"qwen3_5_moe_text"},
-           .classes = either_of(llama_classes("Qwen3_5Moe"), one_class("Qwen3_5MoeTextModel")),
-           .reader = read_qwen3_5_moe,
-           .names = qwen3_5_names(),
-           .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")}};
+  return {
+      {.model_types = {"qwen3_next"},
+       .classes = llama_classes("Qwen3Next"),
+       .reader = read_qwen3_next,
+       .names =
+           llama_names({kQwen3Next, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
+       .gguf = qwen_hybrid_gguf(GgufConversion::norms_plus_one, "qwen3next")},
+      {.model_types = {"qwen3_5_text"},
+       .classes = either_of(llama_classes("Qwen3_5"),
+                            {{{"Qwen3_5TextModel", no_head},
+                              {"Qwen3_5TextForSequenceClassification", last_token_classifier}}}),
+       .reader = read_qwen3_5,
+       .names = qwen3_5_names(),
+       .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35")},
+      {.model_types = {"qwen3_5_moe_text"},
+       .classes = either_of(llama_classes("Qwen3_5Moe"), one_class("Qwen3_5MoeTextModel")),
+       .reader = read_qwen3_5_moe,
+       .names = qwen3_5_names(),
+       .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")}};
 }
 
 }  // namespace headroom::detail

@@ -13,9 +13,23 @@ ModelClasses t5gemma_classes() {
   const auto language_model = [](ConfigReader& config) {
     return language_model_head(language_model_of(config, {.tied = true}));
   };
+  const auto sequence = [](ConfigReader& config) {
+    HeadSpec head = last_token_classifier(config);
+    head.classifier->bias = true;
+    head.classifier->dropout = config.probability_or({"classifier_dropout_rate"}, 0);
+    return head;
+  };
+  const auto tokens = [](ConfigReader& config) {
+    ClassifierSpec classifier;
+    classifier.input = ClassifierInput::every_token;
+    classifier.dropout = config.probability_or({"classifier_dropout_rate"}, 0);
+    return classifier_head(classifier);
+  };
   return ModelClasses{{{"T5GemmaForConditionalGeneration", language_model},
                        {"T5GemmaModel", no_head},
-                       {"T5GemmaEncoderModel", no_head}}};
+                       {"T5GemmaEncoderModel", no_head},
+                       {"T5GemmaForSequenceClassification", sequence},
+                       {"T5GemmaForTokenClassification", tokens}}};
 }
 
 /// The config of one stack, as a model of its own.
@@ -72,7 +86,8 @@ void read_t5gemma(ConfigReader& config, ModelSpec& spec) {
   spec.embedding = encoder.embedding;
   if (spec.torch_dtype.empty()) spec.torch_dtype = encoder.torch_dtype;
   spec.encoder = bidirectional(*encoder.decoder);
-  if (spec.architecture.ends_with("EncoderModel")) {
+  const bool of_encoder = spec.head.classifier && !config.flag_or({"is_encoder_decoder"}, true);
+  if (of_encoder || spec.architecture.ends_with("EncoderModel")) {
     config.ignore({"decoder"});
     spec.kind = ModelKind::encoder;
     spec.position = encoder.position;
@@ -130,6 +145,7 @@ constexpr NameRule kT5Gemma[] = {
     {"decoder.layers.mlp.down.%", "decoder.layers.{}.mlp.down_proj.%"},
     {"decoder.final_norm.%", "decoder.norm.%"},
     {"head.language_model.%", "lm_head.out_proj.%"},
+    {"head.classifier.%", "score.out_proj.%"},
 };
 
 }  // namespace

@@ -152,10 +152,88 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-/// UniSpeech: wav2vec 2.0 with keys of its own training.
-void read_unispeech(ConfigReader& config, ModelSpec& spec) {
-  config.ignore({"num_ctc_classes", "replace_prob", "num_clusters"});
+/// Weights of a class of pretraining, whose head does not run here.
+class PretrainingHead {
+ public:
+  explicit PretrainingHead(ModelSpec& spec) : spec_(spec) {
+    spec.not_run = "its head of pretraining has no kernels";
+  }
+
+  void add(const std::string& name, std::vector<std::int64_t> shape) {
+    spec_.counted_only.push_back({"head." + name, std::move(shape), WeightRole::head, 1,
+                                  ModelPart::audio, CountedUse::part_not_run});
+  }
+  void linear(const std::string& name, std::int64_t in, std::int64_t out) {
+    add(name + ".weight", {out, in});
+    add(name + ".bias", {out});
+  }
+
+ private:
+  ModelSpec& spec_;
+};
+
+/// Counts the codebooks that quantise `features` numbers of a frame (arXiv 2006.11477, section 2).
+/// Returns the width of a quantised frame.
+std::int64_t count_quantizer(ConfigReader& config, std::int64_t features, PretrainingHead& head) {
+  const std::int64_t groups = config.size_or({"num_codevector_groups"}, 2);
+  const std::int64_t width = config.size_or({"codevector_dim"}, 256);
+  if (width % groups != 0) {
+    config.fail("codevector_dim", "is not a multiple of num_codevector_groups", "use a multiple");
+  }
+  const std::int64_t codes = product(config, "num_codevectors_per_group",
+                                     config.size_or({"num_codevectors_per_group"}, 320), groups);
+  head.add("quantizer.codevectors", {1, codes, width / groups});
+  head.linear("quantizer.scores", features, codes);
+  return width;
+}
+
+/// Both projections to the space in which quantised features and hidden states are compared.
+void count_projections(ConfigReader& config, ModelSpec& spec, std::int64_t features) {
+  PretrainingHead head(spec);
+  const std::int64_t compared = config.size_or({"proj_codevector_dim"}, 256);
+  head.linear("project_quantized", count_quantizer(config, features, head), compared);
+  head.linear("project_hidden", spec.hidden_size, compared);
+}
+
+/// Channels of the last convolution.
+std::int64_t convolved_width(const ModelSpec& spec) {
+  return spec.embedding.waveform->layers.back().channels;
+}
+
+bool is_pretraining(const ModelSpec& spec) { return spec.architecture.ends_with("ForPreTraining"); }
+
+void read_wav2vec2_model(ConfigReader& config, ModelSpec& spec) {
   read_wav2vec2(config, spec);
+  if (is_pretraining(spec)) count_projections(config, spec, convolved_width(spec));
+}
+
+/// UniSpeech: wav2vec 2.0 with keys of its own training. Its quantised features are projected back
+/// to the hidden size, and hidden states to phonemes (arXiv 2101.07597).
+void read_unispeech(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"replace_prob"});
+  read_wav2vec2(config, spec);
+  const std::int64_t phonemes = config.size_or({"num_ctc_classes"}, 80);
+  if (!is_pretraining(spec)) return;
+  PretrainingHead head(spec);
+  const std::int64_t compared = config.size_or({"proj_codevector_dim"}, 256);
+  head.linear("project_quantized", count_quantizer(config, convolved_width(spec), head), compared);
+  head.linear("project_hidden", compared, spec.hidden_size);
+  head.linear("phonemes", spec.hidden_size, phonemes);
+}
+
+/// UniSpeech-SAT: wav2vec 2.0 whose pretraining also tells speakers apart (arXiv 2110.05752).
+void read_unispeech_sat(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"replace_prob", "num_ctc_classes"});
+  read_wav2vec2(config, spec);
+  const std::int64_t clusters = config.size_or({"num_clusters"}, 504);
+  if (!is_pretraining(spec)) return;
+  count_projections(config, spec, spec.hidden_size);
+  PretrainingHead head(spec);
+  const std::int64_t width = config.size_or({"codevector_dim"}, 256);
+  head.linear("speakers", spec.hidden_size, width);
+  head.add("clusters", {clusters, width});
+  head.add("features_norm.weight", {spec.hidden_size});
+  head.add("features_norm.bias", {spec.hidden_size});
 }
 
 /// WavLM: wav2vec 2.0 with relative positions, which a gate of each query scales (arXiv 2110.13900,
@@ -234,10 +312,15 @@ constexpr NameRule kWav2vec2[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
-Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
-                       std::string_view stored_prefix, FamilyReader reader = read_wav2vec2) {
+/// The classes, and that of pretraining.
+ModelClasses speech_pretraining_classes(const std::string& prefix) {
+  return either_of(wav2vec2_classes(prefix), one_class(prefix + "ForPreTraining"));
+}
+
+Family wav2vec2_family(std::string_view model_type, ModelClasses classes,
+                       std::string_view stored_prefix, FamilyReader reader) {
   return {.model_types = {model_type},
-          .classes = wav2vec2_classes(prefix),
+          .classes = std::move(classes),
           .reader = std::move(reader),
           .names = NameTable{{kWav2vec2},
                              {stored_prefix},
@@ -248,10 +331,13 @@ Family wav2vec2_family(std::string_view model_type, const std::string& prefix,
 }  // namespace
 
 std::vector<Family> wav2vec2_families() {
-  return {wav2vec2_family("wav2vec2", "Wav2Vec2", "wav2vec2."),
-          wav2vec2_family("hubert", "Hubert", "hubert."),
-          wav2vec2_family("unispeech", "UniSpeech", "unispeech.", read_unispeech),
-          wav2vec2_family("unispeech-sat", "UniSpeechSat", "unispeech_sat.", read_unispeech),
+  return {wav2vec2_family("wav2vec2", speech_pretraining_classes("Wav2Vec2"), "wav2vec2.",
+                          read_wav2vec2_model),
+          wav2vec2_family("hubert", wav2vec2_classes("Hubert"), "hubert.", read_wav2vec2),
+          wav2vec2_family("unispeech", speech_pretraining_classes("UniSpeech"), "unispeech.",
+                          read_unispeech),
+          wav2vec2_family("unispeech-sat", speech_pretraining_classes("UniSpeechSat"),
+                          "unispeech_sat.", read_unispeech_sat),
           {.model_types = {"wavlm"},
            .classes = wav2vec2_classes("WavLM"),
            .reader = read_wavlm,

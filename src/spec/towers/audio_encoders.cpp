@@ -168,7 +168,7 @@ void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec) {
       LinearStep{"down", spec.hidden_size, bias}};
   // Sound's positions in time, which turn the tower's rows.
   config.ignore({"audio_bos_token_id", "audio_eos_token_id", "audio_frame_step", "rope_parameters",
-                 "rope_theta"});
+                 "rope_theta", "head_dim"});
   spec.audio_tower = std::move(tower);
   spec.not_run = "its audio tower is not tested yet";
 }

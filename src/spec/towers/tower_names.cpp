@@ -76,6 +76,10 @@ constexpr std::array<NameRule, count> without(std::array<NameRule, count> rules,
 
 // Either encoder as a model of its own.
 constexpr auto kClipVisionAlone = without(std::to_array(kClip), "vision_tower.", "vision_model.");
+constexpr NameRule kVisualProjection[] = {{"head.visual_projection.%", "visual_projection.%"}};
+// The image encoder with a classifier, in the files of a pair.
+constexpr auto kClassifyingEncoder = without(std::to_array(kClip), "vision_tower.", "");
+constexpr NameRule kImageClassifier[] = {{"head.classifier.%", "classifier.%"}};
 constexpr auto kClipTextAlone = without(std::to_array(kClipText), "", "text_model.");
 
 constexpr NameRule kPixtral[] = {
@@ -390,10 +394,14 @@ NameTable wrapped_clip_names(std::span<const NameRule> projector) {
 
 NameTable clip_names() {
   // Rules for the text encoder fit the ends of the image encoder's paths too, so they come last.
-  return {{kClip, kClipText}, {}, {{"embeddings.position_ids", ExtraKind::position_ids}}};
+  return {{kClip, kClipText, kClassifyingEncoder, kImageClassifier},
+          {},
+          {{"embeddings.position_ids", ExtraKind::position_ids}}};
 }
 
-NameTable clip_vision_names() { return {{kClipVisionAlone}, {"vision_model."}, {}}; }
+NameTable clip_vision_names() {
+  return {{kClipVisionAlone, kVisualProjection}, {"vision_model."}, {}};
+}
 
 NameTable clip_text_names() {
   return {

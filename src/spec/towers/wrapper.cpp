@@ -66,14 +66,15 @@ ModelClasses wrapper_classes(const Wrapper& wrapper) {
   std::vector<ModelClass> classes;
   for (const std::string& name : wrapper.classes) classes.push_back({name, tied_or_not()});
   for (const std::string& name : wrapper.bare_classes) classes.push_back({name, no_head});
-  return {std::move(classes)};
+  return either_of({std::move(classes)}, wrapper.classifiers);
 }
 
 }  // namespace
 
 void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper) {
   const std::string_view text_type = wrapper.text_type;
-  const bool bare = !spec.head.language_model;
+  const HeadSpec head = spec.head;
+  const bool bare = !head.language_model;
   const std::string architecture = spec.architecture;
   const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
   std::optional<bool> whole;
@@ -112,7 +113,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   }
   if (!dtype.empty()) spec.torch_dtype = dtype;
   spec.architecture = architecture;
-  if (bare) spec.head = {};
+  if (bare) spec.head = head;
 }
 
 void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec& spec) {

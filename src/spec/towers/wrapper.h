@@ -36,6 +36,7 @@ struct Wrapper {
   OrNone<NameTable> names = None("headroom counts this model, but its towers do not run");
   AbsentTower absent_tower = AbsentTower::default_sizes;
   std::string_view text_key = "text_config";  ///< of the text model's config
+  ModelClasses classifiers{{}};               ///< with another head
 };
 
 /// The record of a multimodal family. Its text model is counted by the family that
@@ -48,8 +49,8 @@ void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec
 /// Reads the placeholders of images and sound in the token ids into `spec.tower_tokens`.
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec);
 
-/// Reads the text model. `spec.head` is the wrapper's class's: without a language model, the text
-/// model has none either.
+/// Reads the text model. `spec.head` is the wrapper's class's: without a language model, it
+/// replaces the text model's.
 void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper);
 
 }  // namespace headroom::detail
