@@ -289,6 +289,13 @@ struct GivenEfficiency {
   std::optional<double> network;
 };
 
+/// Units of a GPU that compute tiles of GEMMs on their own: streaming multiprocessors or compute
+/// units.
+struct Processors {
+  std::int64_t count = 0;
+  std::string source;
+};
+
 /// Datasheet peaks, all without sparsity. Empty where the publisher gives no figure or the machine
 /// has no such unit.
 struct DatasheetRates {
@@ -304,6 +311,7 @@ struct DatasheetRates {
   std::int64_t memory_bytes = 0;  ///< by the datasheet, in powers of 1000
   DeviceMemory memory;
   std::optional<double> power_w;  ///< board power limit
+  std::optional<Processors> processors{};
   GivenEfficiency given;
   std::vector<FittedEfficiency> fitted;  ///< at most one per purpose
   std::string source;

@@ -29,6 +29,7 @@ struct DeviceRates {
   double flops_per_s = 0;
   std::optional<double> layer_gemm_flops_per_s;  ///< of is_layer_gemm, if in another type
   std::optional<std::string> conversion;         ///< conversion_note() of that type
+  std::int64_t processors = 0;                   ///< as EffectiveRates::processors
   double memory_bytes_per_s = 0;
   Integer memory_bytes = 0;  ///< by the driver
   Integer driver_bytes = 0;  ///< part of it that no process gets

@@ -41,9 +41,14 @@ struct OperatorTime {
 /// Achievable rates of a device: datasheet peaks times efficiencies.
 struct EffectiveRates {
   double peak_flops_per_s = 0;
-  double flops_per_s = 0;  ///< of GEMMs
-  double bytes_per_s = 0;  ///< of memory
+  double flops_per_s = 0;       ///< of GEMMs
+  double bytes_per_s = 0;       ///< of memory
+  std::int64_t processors = 0;  ///< between which the tiles of GEMMs divide; 0: as if any number
 };
+
+/// Processors whose waves of tiles count in GEMMs for `purpose`; 0: none. Training's GEMMs have
+/// thousands of rows, so many tiles that the last wave hardly counts (docs/device-time.md).
+[[nodiscard]] std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose) noexcept;
 
 /// Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
 [[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose,

@@ -34,10 +34,10 @@ constexpr SourcedEfficiency kHopperTraining{
 constexpr SourcedEfficiency kBlackwellTraining{
     {0.54, 0.34, 0.46}, kPublished, "Megatron-LM on 8 B200: eight steps in SimuMax's table", 0.1};
 /// 20 offline throughputs of Llama 3 8B, 70B and 405B, by simulation (reports/published.md), with
-/// the latencies of collective_time.cpp. NVLink's protocol leaves some 370 of 450 GB/s, without
-/// NVLink SHARP (github.com/NVIDIA/nccl-tests, issue 212).
+/// the latencies of collective_time.cpp and tiles in waves (docs/device-time.md). NVLink's protocol
+/// leaves some 370 of 450 GB/s, without NVLink SHARP (github.com/NVIDIA/nccl-tests, issue 212).
 constexpr SourcedEfficiency kHopperServing{
-    {0.54, 0.83, 0.80}, kPublished, "TensorRT-LLM v1.0 in float8 on H100 and H200", 0.2};
+    {0.62, 0.83, 0.80}, kPublished, "TensorRT-LLM v1.0 in float8 on H100 and H200", 0.2};
 
 /// Architectures without published training runs: a factor of two.
 constexpr double kAssumedRange = 1;

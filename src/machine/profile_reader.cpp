@@ -319,6 +319,11 @@ DatasheetRates read_datasheet(const Reader& reader) {
   rates.memory_bytes = reader.count("memory_bytes");
   rates.memory = read_memory(reader, rates.memory_bytes);
   rates.power_w = reader.optional_rate("power_w");
+  if (reader.has("processors")) {
+    const Reader processors = reader.object("processors");
+    rates.processors = {processors.processors("count"), processors.text("source")};
+    if (rates.processors->count == 0) processors.fail("\"count\" is 0: leave out \"processors\"");
+  }
   rates.given = {reader.optional_within(kFraction, "compute_efficiency"),
                  reader.optional_within(kFraction, "memory_efficiency"),
                  reader.optional_within(kFraction, "network_efficiency")};

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "default_options.h"
+#include "gemm_tiles.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "kv_reservation.h"
@@ -20,18 +21,19 @@ struct PlaceRates {
   double flops_per_s = 0;             ///< 0: never the bottleneck
   double layer_gemm_flops_per_s = 0;  ///< of is_layer_gemm; 0: likewise
   double bytes_per_s = 0;
+  std::int64_t processors = 0;  ///< as EffectiveRates::processors
 };
 
 PlaceRates place_rates(const DeviceRates& rates) {
   const double matrix = rates.efficiency.matrix;
   return {rates.flops_per_s * matrix,
           rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix,
-          rates.memory_bytes_per_s * rates.efficiency.memory};
+          rates.memory_bytes_per_s * rates.efficiency.memory, rates.processors};
 }
 
 PlaceRates place_rates(const HostRates& host) {
   const double flops = host.flops_per_s.value_or(0);
-  return {flops, flops, host.memory_bytes_per_s};
+  return {flops, flops, host.memory_bytes_per_s, 0};
 }
 
 /// An operator's work in one layer.
@@ -40,11 +42,13 @@ struct OperatorWork {
   double bytes = 0;
   bool is_layer_gemm = false;
   bool reads_weights = false;
+  std::optional<GemmSizes> gemm;
 };
 
 double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double flops_per_s = work.is_layer_gemm ? rates.layer_gemm_flops_per_s : rates.flops_per_s;
-  const double compute = flops_per_s > 0 ? work.flops / flops_per_s : 0;
+  const double tiled = work.gemm ? tiled_share(*work.gemm, rates.processors) : 1;
+  const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
   return std::max(compute, work.bytes / rates.bytes_per_s);
 }
 
@@ -101,7 +105,8 @@ void add_pass(const Graph& graph, const Workload& workload, const BothRates& rat
       };
       const OperatorWork one{of_layer(forward.matrix_flops),
                              of_layer(forward.bytes_read) + of_layer(forward.bytes_written),
-                             is_layer_gemm(block, node), !cost.weights_read.empty()};
+                             is_layer_gemm(block, node), !cost.weights_read.empty(),
+                             gemm_sizes(node.op, sizes)};
       for (PartWork* const part : parts_of(work, sections, i, block, node, sizes)) {
         add(rates, one, part->*pass);
       }

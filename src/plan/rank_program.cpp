@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "collective_time.h"
+#include "gemm_tiles.h"
 #include "graph_passes.h"
 #include "op_exprs.h"
 #include "op_kind.h"
@@ -149,6 +150,13 @@ double RankProgram::CompiledRead::bytes(const SymbolValues& values, std::int64_t
   return all * static_cast<double>(std::min(used, adapters)) / static_cast<double>(adapters);
 }
 
+double RankProgram::CompiledGemm::tiled_share(const SymbolValues& values,
+                                              std::int64_t processors) const {
+  const GemmSizes sizes{as_double(rows, values), as_double(in_features, values),
+                        as_double(out_features, values), as_double(count, values)};
+  return detail::tiled_share(sizes, processors);
+}
+
 double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
                                             std::int64_t adapters) const {
   double sum = as_double(bytes, values);
@@ -160,7 +168,9 @@ double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
 
 double RankProgram::CompiledNode::seconds(const SymbolValues& values, const RankSpeed& speed,
                                           std::int64_t adapters) const {
-  return std::max(as_double(flops, values) / flops_per_s(speed),
+  const bool tiled = gemm && speed.processors > 0;
+  const double share = tiled ? gemm->tiled_share(values, speed.processors) : 1;
+  return std::max(share * as_double(flops, values) / flops_per_s(speed),
                   all_bytes(values, adapters) / speed.memory_bytes_per_s);
 }
 
@@ -196,6 +206,13 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
     reads.push_back(
         {compiled(read.elements), *bytes_per_element, whole.weights.at(read.weight).held_adapters});
   }
+  std::optional<CompiledGemm> gemm;
+  // Engines have kernels of their own for adapters, whose ranks are narrower than a tile.
+  const bool is_tiled = !trains_ && !is_of_adapter(whole, analysis);
+  if (const auto sizes = is_tiled ? gemm_of(node.op) : std::nullopt) {
+    gemm = CompiledGemm{compiled(sizes->rows), compiled(sizes->in_features),
+                        compiled(sizes->out_features), compiled(sizes->count)};
+  }
   const bool has_backward = !in_tower(node) || trains_tower(whole);
   const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
   return {section,
@@ -207,6 +224,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
           compiled(forward.matrix_flops),
           compiled(bytes),
           compiled(has_backward ? analysis.cost.backward.matrix_flops : Expr()),
+          std::move(gemm),
           std::move(reads),
           compiled(weights.all),
           compiled(weights.trained),

@@ -43,6 +43,7 @@ struct RankCosts {
 struct RankSpeed {
   double flops_per_s = 1;
   double layer_gemm_flops_per_s = 1;  ///< of is_layer_gemm
+  std::int64_t processors = 0;        ///< serving: as EffectiveRates::processors
   double memory_bytes_per_s = 1;
   double collective_latency_s = 0;
   double collective_step_s = 0;
@@ -99,6 +100,15 @@ class RankProgram {
 
     [[nodiscard]] double bytes(const SymbolValues& values, std::int64_t used) const;
   };
+  /// The sizes of a GEMM, as GemmExprs.
+  struct CompiledGemm {
+    CompiledExpr rows;
+    CompiledExpr in_features;
+    CompiledExpr out_features;
+    CompiledExpr count;
+
+    [[nodiscard]] double tiled_share(const SymbolValues& values, std::int64_t processors) const;
+  };
   struct CompiledNode {
     Section section;
     OpKind kind;
@@ -109,6 +119,7 @@ class RankProgram {
     CompiledExpr flops;
     CompiledExpr bytes;  ///< without those of `reads`
     CompiledExpr backward_flops;
+    std::optional<CompiledGemm> gemm;  ///< serving
     std::vector<CompiledRead> reads;
     CompiledExpr weights;         ///< training: elements of a GEMM's weights
     CompiledExpr trained;         ///< those of them that are trained

@@ -30,6 +30,7 @@ double Planner::Implementation::rate_among(std::int64_t span) const noexcept {
 detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) const {
   detail::RankSpeed speed;
   speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
+  speed.processors = rates.processors;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
   speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
   speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);

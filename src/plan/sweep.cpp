@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "default_options.h"
+#include "gemm_tiles.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
@@ -55,6 +57,42 @@ class BatchFormula {
   CompiledExpr compiled_;
 };
 
+/// Sizes of a GEMM by batch, and the processors that its tiles divide between.
+struct GemmOfBatch {
+  AffineReal rows;
+  AffineReal in_features;
+  AffineReal out_features;
+  AffineReal count;
+  std::int64_t processors = 0;
+
+  [[nodiscard]] double tiled_share(double batch) const {
+    return detail::tiled_share(
+        {rows.at(batch), in_features.at(batch), out_features.at(batch), count.at(batch)},
+        processors);
+  }
+};
+
+/// As detail::GemmExprs.
+class GemmFormulas {
+ public:
+  GemmFormulas(const detail::GemmExprs& gemm, const Bindings& sizes)
+      : rows_(gemm.rows, sizes),
+        in_features_(gemm.in_features, sizes),
+        out_features_(gemm.out_features, sizes),
+        count_(gemm.count, sizes) {}
+
+  [[nodiscard]] GemmOfBatch with(SymbolValues& values, std::int64_t processors) const {
+    return {rows_.real_with(values), in_features_.real_with(values),
+            out_features_.real_with(values), count_.real_with(values), processors};
+  }
+
+ private:
+  BatchFormula rows_;
+  BatchFormula in_features_;
+  BatchFormula out_features_;
+  BatchFormula count_;
+};
+
 /// The compiled figures of a graph.
 class SweepProgram {
  public:
@@ -87,7 +125,10 @@ class SweepProgram {
       AffineReal memory = node.bytes.real_with(values_);
       compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
       memory = {memory.constant / rates.bytes_per_s, memory.slope / rates.bytes_per_s};
-      steps_.push_back({compute, memory});
+      const bool tiled = node.gemm && rates.processors > 0;
+      steps_.push_back(
+          {compute, memory,
+           tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt});
     }
   }
 
@@ -107,7 +148,8 @@ class SweepProgram {
     double seconds = 0;
     const auto real = static_cast<double>(batch);
     for (const Step& step : steps_) {
-      seconds += std::max(step.compute.at(real), step.memory.at(real));
+      const double share = step.gemm ? step.gemm->tiled_share(real) : 1;
+      seconds += std::max(share * step.compute.at(real), step.memory.at(real));
     }
     row.time_s = seconds;
   }
@@ -127,11 +169,18 @@ class SweepProgram {
     bool layer_gemm;
     BatchFormula flops;
     BatchFormula bytes;
+    std::optional<GemmFormulas> gemm;
   };
   struct Step {
     AffineReal compute;
     AffineReal memory;
+    std::optional<GemmOfBatch> gemm;
   };
+
+  static std::optional<GemmFormulas> formulas_of(const Op& op, const Bindings& sizes) {
+    const auto gemm = detail::gemm_of(op);
+    return gemm ? std::optional(GemmFormulas(*gemm, sizes)) : std::nullopt;
+  }
 
   SweepProgram(Graph counted, const AnalysisOptions& counting)
       : graph_(std::move(counted)), traits_(graph_.traits) {
@@ -151,7 +200,8 @@ class SweepProgram {
       for (const Node& node : block.nodes) {
         const Cost& cost = (next++)->cost.forward;
         nodes_.push_back({is_layer_gemm(block, node), BatchFormula(cost.matrix_flops, graph.sizes),
-                          BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes)});
+                          BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes),
+                          formulas_of(node.op, graph.sizes)});
       }
     }
     if (training) return;

@@ -35,6 +35,16 @@ std::string_view name_of(TimeBasis basis) noexcept {
   return kBases[static_cast<std::size_t>(basis)].name;
 }
 
+std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose) noexcept {
+  switch (purpose) {
+    case Purpose::serve:
+      return rates.processors ? rates.processors->count : 0;
+    case Purpose::train:
+      break;
+  }
+  return 0;
+}
+
 EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
@@ -43,7 +53,8 @@ EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DTy
                 fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
   const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
-  return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory};
+  return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory,
+          tiling_processors(rates, purpose)};
 }
 
 }  // namespace headroom

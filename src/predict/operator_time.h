@@ -1,6 +1,7 @@
 // Time and bottleneck of one operator in one layer. Internal to src/predict.
 #pragma once
 
+#include "gemm_tiles.h"
 #include "headroom/predict.h"
 #include "kernel_calls.h"
 
@@ -23,6 +24,7 @@ struct StepWork {
   double matrix_flops = 0;
   double elementwise_flops = 0;
   double bytes = 0;
+  std::optional<GemmSizes> gemm{};  ///< by a datasheet: of an operator with weights
 };
 
 /// Sizes of the model and of the machine's cache.

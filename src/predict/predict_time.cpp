@@ -206,6 +206,7 @@ class Pass {
     detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
                           number(forward.bytes_read) + number(forward.bytes_written)};
     if (profile_ == nullptr) {
+      work.gemm = detail::gemm_sizes(place.node.op, sizes);
       work.bytes += bytes_read_again(place.node, cost, sizes, layers);
       const bool low = is_layer_gemm(place.block, place.node);
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,

@@ -104,6 +104,10 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   add_memory("driver's total", rates.memory.total, document);
   add_memory("usable by a process", rates.memory.usable, document);
   if (rates.power_w) document.add_line("power", grouped(*rates.power_w, 0) + " W");
+  if (rates.processors) {
+    document.add_line("processors",
+                      fmt::format("{} ({})", rates.processors->count, rates.processors->source));
+  }
   add_efficiency("serving 16 bit", efficiency_of(rates, Purpose::serve, DType::bfloat16), document);
   add_efficiency("serving 8 bit", efficiency_of(rates, Purpose::serve, DType::float8), document);
   add_efficiency("training", efficiency_of(rates, Purpose::train, DType::bfloat16), document);

@@ -311,7 +311,8 @@ def serving(tool, groups):
             "FP8 weights and KV-cache, all requests queued at once, TensorRT-LLM v1.0 "
             "([published_serving.json](../tests/data/training/published_serving.json)). `serve` simulates all requests under its "
             "scheduler: a request starts when the cache has room for its answer, and prompts fill steps of up to 8,192 tokens. "
-            "Hopper's serving efficiencies were fitted to these rows.", "",
+            "Hopper's fraction of peak arithmetic in 8 bit was fitted to these rows; predicted by the fraction of the other half, "
+            "rows have the same errors ([device time](../docs/device-time.md)).", "",
             *table(["Run", "Measured [tokens/s]", "Predicted [tokens/s]", "Off [%]"], lines), "",
             f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
 

@@ -63,6 +63,11 @@ TEST_CASE("every machine of the catalogue has plausible units and a source") {
       CHECK(*sheet.power_w >= 50);
       CHECK(*sheet.power_w <= 2000);
     }
+    if (sheet.processors) {
+      CHECK(sheet.processors->count >= 16);
+      CHECK(sheet.processors->count <= 304);
+      CHECK_FALSE(sheet.processors->source.empty());
+    }
     CHECK_FALSE(sheet.source.empty());
     CHECK(sheet.url.starts_with("https://"));
     CHECK(machine.date.size() == 7);
@@ -189,6 +194,7 @@ TEST_CASE("a user's machine may omit figures that its publisher does not give") 
   const auto& sheet = std::get<DatasheetRates>(machine.rates);
   CHECK_FALSE(sheet.float32_flops_per_s.has_value());
   CHECK_FALSE(sheet.power_w.has_value());
+  CHECK_FALSE(sheet.processors.has_value());
   CHECK_FALSE(machine.interconnect.has_value());
   // One figure of memory is all of it, and efficiencies are the assumed ones.
   CHECK(sheet.memory.total.bytes == 24'000'000'000);
@@ -239,6 +245,8 @@ TEST_CASE("an implausible link is an error") {
             .find("devices_per_node") != std::string::npos);
   CHECK(catalogue_refusal(smallest_machine(", \"power_w\": -1")).find("power_w") !=
         std::string::npos);
+  CHECK(catalogue_refusal(smallest_machine(R"(, "processors": {"count": 0, "source": "none"})"))
+            .find("\"count\" is 0") != std::string::npos);
   CHECK(catalogue_refusal(smallest_machine(", \"float8_flops_per_s\": \"fast\"")).find("float8") !=
         std::string::npos);
 }
