@@ -160,7 +160,7 @@ void read_text_config(ConfigReader& config, ModelSpec& spec, const ModelClasses&
   config.ignore_keys_of(text);
   text.use_class_sizes(text.text_or({"model_type"}, spec.model_type + "_text"));
   const std::string architecture = spec.architecture;
-  read_class(text, spec, classes);
+  read_default_class(text, spec, classes);
   spec.architecture = architecture;
   read(text, spec);
   read_common_keys(text, spec);

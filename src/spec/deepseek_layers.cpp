@@ -106,7 +106,8 @@ ExpertsSpec read_balanced_experts(ConfigReader& config, const ExpertKeys& keys,
                                   const BalancedDefaults& absent) {
   ExpertsSpec experts = read_shared_and_routed_experts(
       config, keys, {absent.intermediate_size, 1, absent.scaling_factor});
-  config.expect_text("scoring_func", "sigmoid");
+  // dots.llm1 names the method here, whose scores are sigmoids.
+  (void)config.choice_or<bool>({"scoring_func"}, {{"sigmoid", true}, {"noaux_tc", true}}, true);
   config.expect_text("topk_method", "noaux_tc");
   balance_experts(config, experts, absent.groups);
   return experts;

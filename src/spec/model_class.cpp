@@ -6,17 +6,33 @@
 
 namespace headroom::detail {
 
+namespace {
+
+/// The head of every class, so that the keys of the others count as known.
+std::vector<HeadSpec> read_heads(ConfigReader& config, const ModelClasses& classes) {
+  std::vector<HeadSpec> heads;
+  heads.reserve(classes.list.size());
+  for (const ModelClass& candidate : classes.list) heads.push_back(candidate.head(config));
+  return heads;
+}
+
+}  // namespace
+
+void read_default_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes) {
+  config.ignore({"architectures"});
+  spec.architecture = classes.list.front().name;
+  spec.head = read_heads(config, classes).front();
+}
+
 void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes) {
   const std::vector<std::string> names = config.texts("architectures");
   if (names.size() > 1) {
     spec.assumptions.push_back(fmt::format(
         "architectures names {} classes: the first, {}, is counted", names.size(), names.front()));
   }
-  // Reads the head of every class, so that the keys of the others count as known.
-  std::vector<HeadSpec> heads;
+  const std::vector<HeadSpec> heads = read_heads(config, classes);
   std::string known;
   for (const ModelClass& candidate : classes.list) {
-    heads.push_back(candidate.head(config));
     known += (known.empty() ? "" : ", ") + candidate.name;
   }
   const std::string& name = names.empty() ? classes.list.front().name : names.front();

@@ -31,6 +31,10 @@ struct ModelClasses {
 /// is not in `classes`.
 void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes);
 
+/// Sets both by the first class. For a part of a model, whose class is the whole model's: the
+/// config of the part may name a class of the code that it was made with.
+void read_default_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& classes);
+
 /// One class without a head, for a single layer or a wrapper.
 [[nodiscard]] ModelClasses one_class(std::string name);
 

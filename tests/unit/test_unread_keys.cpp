@@ -154,6 +154,48 @@ json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 
 }  // namespace
 
+// Keys of published repositories that their classes in transformers 5.24 do not read:
+// ERNIE-4.5-21B, Granite 4.0, Falcon-H1, Hunyuan-A13B, Nemotron Nano 9B v2, Zamba2-1.2B, dots.llm1,
+// Ling-mini-2.0, wav2vec2-base, PaliGemma 2, SmolVLM, InternVL3.5.
+TEST_CASE("keys that published configs have and their classes do not read change nothing") {
+  const std::map<std::string, json> published{
+      {"ernie4_5_moe",
+       {{"use_rmsnorm", true}, {"num_nextn_predict_layers", 1}, {"moe_group", "dp"}}},
+      {"granitemoehybrid", {{"normalization_function", "rmsnorm"}, {"init_method", "mup"}}},
+      {"falcon_h1", {{"mlp_expansion_factor", 8}}},
+      {"hunyuan_v1_moe",
+       {{"num_media_embeds", 257}, {"vit_norm_type", "fused"}, {"dense_list", {4096, 0}}}},
+      {"nemotron_h", {{"num_query_groups", 8}}},
+      {"zamba2", {{"ffn_hidden_size", 10240}, {"use_shared_block_lora", true}}},
+      {"dots1", {{"scoring_func", "noaux_tc"}}},
+      {"wav2vec2", {{"mask_channel_length", 10}, {"freeze_feat_extract_train", true}}},
+      {"paligemma", {{"_vocab_size", 257152}}},
+      {"smolvlm",
+       {{"do_image_splitting", true},
+        {"text_config",
+         {{"model_type", "llama"},
+          {"architectures", {"VLlama3ForCausalLM"}},
+          {"qk_layer_norms", false},
+          {"use_resampler", false},
+          {"perceiver_config", {{"resampler_depth", 6}}}}}}},
+      {"internvl",
+       {{"text_config", {{"model_type", "qwen2"}, {"ep_size", 1}, {"use_deepep", false}}}}}};
+  for (const auto& [type, keys] : published) {
+    CAPTURE(type);
+    json config{{"model_type", type}};
+    if (type == "zamba2") config["hidden_size"] = 2560;
+    if (type == "dots1") config.update({{"n_routed_experts", 8}, {"num_experts_per_tok", 2}});
+    if (keys.contains("text_config")) {
+      config["text_config"] = {{"model_type", keys["text_config"]["model_type"]}};
+    }
+    const Integer plain = parameters_of(read(config));
+    config.update(keys);
+    const ModelSpec spec = read(config);
+    CHECK(spec.unread_keys.empty());
+    CHECK(parameters_of(spec) == plain);
+  }
+}
+
 TEST_CASE("a delta layer's gate is SiLU under either name, and another one is refused") {
   json config{{"model_type", "qwen3_5"}, {"text_config", {{"output_gate_type", "swish"}}}};
   CHECK(read(config).unread_keys.empty());

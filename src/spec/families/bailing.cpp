@@ -19,6 +19,7 @@ void read_bailing_decoder(ConfigReader& config, ModelSpec& spec, DecoderDefaults
   attention.qkv_bias = config.flag_or({"use_qkv_bias"}, false);
   attention.output_bias = config.flag_or({"use_bias"}, defaults.bias_when_absent);
   config.expect_flag("use_sliding_window", false);
+  config.expect_flag("use_rmsnorm", true);
   // The classes have no windows, and no dropout at these places.
   config.ignore({"sliding_window", "max_window_layers", "embedding_dropout", "output_dropout"});
 }

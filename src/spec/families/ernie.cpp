@@ -22,6 +22,9 @@ void read_ernie4_5(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.qkv_bias = config.flag_or({"use_bias"}, false);
   stack.self_attention.output_bias = stack.self_attention.qkv_bias;
   stack.ffn.bias = stack.self_attention.qkv_bias;
+  config.expect_flag("use_rmsnorm", true);
+  // Layers of multi-token prediction, which the class lacks; kernels.
+  config.ignore({"num_nextn_predict_layers", "use_flash_attention"});
 }
 
 /// Every `moe_layer_interval`-th layer from `moe_layer_start_index` to `moe_layer_end_index` (-1:
@@ -58,7 +61,8 @@ void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   config.expect_text("moe_gate", "topk");
   config.expect_flag("moe_use_aux_free", true);
   // The least sum to divide by; training settings.
-  config.ignore({"moe_norm_min", "moe_capacity", "moe_aux_loss_lambda"});
+  config.ignore({"moe_norm_min", "moe_capacity", "moe_aux_loss_lambda", "moe_group",
+                 "moe_multimodal_dispatch_use_allgather"});
 }
 
 /// The experts that only visual tokens use: a text skips them.

@@ -26,6 +26,30 @@ void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("attention_head_dim", head_dim);
   config.ignore({"cla_share_factor", "eod_token_id", "use_rotary_pos_emb", "org_vocab_size",
                  "position_embedding_xdrope", "im_start_id", "im_end_id", "im_newline_id"});
+  // Of an image encoder and of a classifier that the class lacks.
+  config.ignore({"num_media_embeds",
+                 "vit_add_patchemb_bias",
+                 "vit_input_resolution",
+                 "vit_mapping_type",
+                 "vit_norm_type",
+                 "vit_patch",
+                 "vit_path",
+                 "vit_remove_prenorm",
+                 "vit_token",
+                 "vit_type",
+                 "vit_used_rms_norm",
+                 "add_classification_head",
+                 "class_num",
+                 "pool_type",
+                 "skip_cls_token",
+                 "mask_init_id",
+                 "text_start_id",
+                 "text_end_id",
+                 "video_start_id",
+                 "video_end_id",
+                 "dense_list",
+                 "pad_id",
+                 "xdrope_section"});
 }
 
 /// A number, or a list of it for each layer.

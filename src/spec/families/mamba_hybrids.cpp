@@ -72,6 +72,8 @@ void read_granite_ffn(ConfigReader& config, StackSpec& stack) {
 
 void read_granitemoehybrid(ConfigReader& config, ModelSpec& spec) {
   read_granite_decoder(config, spec);
+  config.expect_text("normalization_function", "rmsnorm");
+  config.ignore({"init_method"});
   require_silu_to_run(spec);
   StackSpec& stack = *spec.decoder;
   const std::string positions = config.text_or({"position_embedding_type"}, "nope");
@@ -145,7 +147,8 @@ void read_falcon_h1(ConfigReader& config, ModelSpec& spec) {
   if (spec.head.language_model) spec.head.language_model->logit_scale = logits;
   // That of the mixer's output; the graph's mixers have a bias on both projections or on none.
   config.expect_flag("projectors_bias", attention.state_space->projection_bias);
-  config.ignore({"mamba_use_mlp"});  // the class always has one
+  // The class always has a network, of intermediate_size.
+  config.ignore({"mamba_use_mlp", "mlp_expansion_factor"});
 }
 
 // Bamba and Falcon-H1.

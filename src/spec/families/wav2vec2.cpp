@@ -90,6 +90,17 @@ void ignore_training_keys(ConfigReader& config) {
                  "gradient_checkpointing",
                  "tokenizer_class",
                  "feature_grad_mult",
+                 "freeze_feat_extract_train",
+                 "mask_channel_length",
+                 "mask_channel_min_space",
+                 "mask_channel_other",
+                 "mask_channel_prob",
+                 "mask_channel_selection",
+                 "mask_time_min_space",
+                 "mask_time_other",
+                 "mask_time_selection",
+                 "no_mask_channel_overlap",
+                 "no_mask_time_overlap",
                  "do_samples",
                  "hidden_dropout_prob"});
   config.expect_flag("add_adapter", false);

@@ -77,7 +77,10 @@ SharedBlockSpec read_shared_block(ConfigReader& config, const ModelSpec& spec) {
   block.num_blocks = config.size_or({"num_mem_blocks"}, 1);
   block.adapter_rank = config.size_or({"adapter_rank"}, 128);
   block.adapts_attention = config.flag_or({"use_shared_attention_adapter"}, false);
-  config.ignore({"use_shared_mlp_adapter"});  // the class always has it
+  config.expect_number("ffn_hidden_size", static_cast<double>(block.ffn.intermediate_size));
+  config.expect_flag("gated_linear_unit", true);
+  // Those of the network, which the class always has.
+  config.ignore({"use_shared_mlp_adapter", "use_shared_block_lora"});
   block.layers = read_zamba2_layers(config, spec.decoder->num_layers);
   if (block.num_blocks > std::ssize(block.layers)) {
     config.fail("num_mem_blocks", "exceeds the number of layers that use one",

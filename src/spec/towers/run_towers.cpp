@@ -140,7 +140,7 @@ void read_paligemma_tower(ConfigReader& config, ModelSpec& spec) {
   tower.projector.steps = {
       LinearStep{"linear", config.size_or({"projection_dim"}, spec.hidden_size), true}};
   // The class's attributes; the sizes are the text model's.
-  config.ignore({"hidden_size", "vocab_size", "num_image_tokens"});
+  config.ignore({"hidden_size", "vocab_size", "num_image_tokens", "_vocab_size"});
   spec.tower = std::move(tower);
   // This class does not cap the logits, even of Gemma 2.
   if (spec.head.language_model) spec.head.language_model->soft_cap = 0;
@@ -197,7 +197,7 @@ void read_idefics3_tower(ConfigReader& config, ModelSpec& spec) {
   TowerSpec tower = read_only_encoder(config, spec, read_idefics3_vision);
   tower.projector.steps = {MergeStep{PatchMerge::patch_major, config.size_or({"scale_factor"}, 2)},
                            LinearStep{"linear", spec.hidden_size, false}};
-  config.ignore({"vocab_size"});
+  config.ignore({"vocab_size", "do_image_splitting", "use_reentrant_checkpointing"});
   tower.rule = ImageRule::tiles_of_longer_side;
   spec.tower = std::move(tower);
 }

@@ -56,6 +56,13 @@ void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {
   family.reader.read(text, spec);
   read_common_keys(text, spec);
   text.ignore({"num_image_tokens"});  // patches of an image: no size of the text model
+  // Of the code that Idefics3 and SmolVLM were trained with, whose options their class lacks.
+  text.expect_flag("qk_layer_norms", false);
+  text.expect_flag("use_resampler", false);
+  text.ignore(
+      {"is_llama_config", "neftune_noise_alpha", "perceiver_config", "pixel_shuffle_factor"});
+  // Of InternVL's training.
+  text.ignore({"ep_size", "micro_forward", "skip_checkpoint", "use_deepep", "debug"});
 }
 
 HeadReader tied_or_not() {
@@ -93,7 +100,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
     const Family& family = text_family(text, text_type);
     text.use_class_sizes(text.text_or({"model_type"}, std::string(text_type)));
     spec.text_type = family.model_types.names.front();
-    read_class(text, spec, family.classes);
+    read_default_class(text, spec, family.classes);
     if (!bare && wrapper.tying == HeadTying::whole_else_tied && leaves_tying(config, text)) {
       whole = true;
       spec.assumptions.push_back(fmt::format(
