@@ -47,7 +47,7 @@ struct Truth {
 /// One family, by its configs.
 struct Row {
   Truth truth;
-  std::optional<ModelSpec> spec;  ///< of the first config that is read
+  std::optional<ModelSpec> spec;  ///< of the first config that runs, else of the first that is read
 };
 
 using Rows = std::map<const Family*, Row>;
@@ -69,13 +69,16 @@ void visit_configs(const json& config, const auto& visit) {
   for (const auto& [key, value] : config.items()) visit_configs(value, visit);
 }
 
+bool runs(const ModelSpec& spec) { return measured::reason_not_run(spec).empty(); }
+
 void add_config(const json& config, int Truth::*kind, Rows& rows) {
   visit_configs(config, [&](const json& own) {
     Row& row = rows[family_of(own)];
     if (kind != nullptr) ++(row.truth.*kind);
-    if (row.spec) return;
+    if (row.spec && runs(*row.spec)) return;
     try {
-      row.spec = read_model_spec(own.dump(), "config.json", "test");
+      ModelSpec spec = read_model_spec(own.dump(), "config.json", "test");
+      if (!row.spec || runs(spec)) row.spec = std::move(spec);
     } catch (const Error&) {
       // A text_config without its wrapper may lack keys: another config shows the family.
     }
