@@ -156,7 +156,7 @@ json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 
 // Keys of published repositories that their classes in transformers 5.24 do not read:
 // ERNIE-4.5-21B, Granite 4.0, Falcon-H1, Hunyuan-A13B, Nemotron Nano 9B v2, Zamba2-1.2B, dots.llm1,
-// Ling-mini-2.0, wav2vec2-base, PaliGemma 2, SmolVLM, InternVL3.5.
+// Ling-mini-2.0, wav2vec2-base, PaliGemma 2, SmolVLM, InternVL3.5, RecurrentGemma.
 TEST_CASE("keys that published configs have and their classes do not read change nothing") {
   const std::map<std::string, json> published{
       {"ernie4_5_moe",
@@ -170,6 +170,7 @@ TEST_CASE("keys that published configs have and their classes do not read change
       {"dots1", {{"scoring_func", "noaux_tc"}}},
       {"wav2vec2", {{"mask_channel_length", 10}, {"freeze_feat_extract_train", true}}},
       {"paligemma", {{"_vocab_size", 257152}}},
+      {"recurrent_gemma", {{"embeddings_scale_by_sqrt_dim", true}}},
       {"smolvlm",
        {{"do_image_splitting", true},
         {"text_config",
@@ -194,6 +195,30 @@ TEST_CASE("keys that published configs have and their classes do not read change
     CHECK(spec.unread_keys.empty());
     CHECK(parameters_of(spec) == plain);
   }
+}
+
+// MiniCPM3-4B: transformers 5.24 counts 4,073,875,968 parameters. Only 32 of a head's dimensions
+// turn.
+TEST_CASE("RoPE of latent attention has a factor for each pair that it turns") {
+  const std::vector<double> factors(16, 1.0);
+  const json config{{"model_type", "minicpm3"},
+                    {"hidden_size", 2560},
+                    {"intermediate_size", 6400},
+                    {"num_hidden_layers", 62},
+                    {"num_attention_heads", 40},
+                    {"num_key_value_heads", 40},
+                    {"vocab_size", 73448},
+                    {"kv_lora_rank", 256},
+                    {"q_lora_rank", 768},
+                    {"qk_nope_head_dim", 64},
+                    {"qk_rope_head_dim", 32},
+                    {"tie_word_embeddings", true},
+                    {"rope_scaling",
+                     {{"type", "longrope"},
+                      {"long_factor", factors},
+                      {"short_factor", factors},
+                      {"original_max_position_embeddings", 32768}}}};
+  CHECK(parameters_of(read(config)) == 4'073'875'968);
 }
 
 TEST_CASE("a delta layer's gate is SiLU under either name, and another one is refused") {

@@ -73,6 +73,7 @@ void read_recurrent_gemma(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.gated_recurrence = recurrence;
     variant.self_attention.window = {};
   });
+  config.expect_flag("embeddings_scale_by_sqrt_dim", true);
   config.ignore({"w_init_variance_scale", "final_w_init_variance_scale"});
 }
 
