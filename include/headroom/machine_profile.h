@@ -230,6 +230,17 @@ struct KernelTable {
 /// Table with no point measured.
 [[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
 
+/// Times of GEMMs that read their weights as they are stored: blocks of one of block_formats().
+/// Activations are quantised to int8, as `measure` does.
+struct StoredGemm {
+  std::string format;  ///< of the weights: "Q4_K"
+  KernelTable cold;    ///< linear_cold
+  KernelTable warm;    ///< linear_warm
+};
+
+/// Formats that headroom's GEMMs can read as they are stored, by the names of ggml's types.
+[[nodiscard]] std::span<const std::string_view> block_formats() noexcept;
+
 /// A measured time with its spread.
 struct KernelTime {
   double seconds = 0;
@@ -251,13 +262,14 @@ struct ThreadProfile {
   int threads = 1;
   DType dtype = DType::float32;  ///< of activations, and of PyTorch's weights
   std::vector<KernelTable> tables;
-  std::vector<BandwidthPoint> read;     ///< by ascending working set
-  std::vector<BandwidthPoint> write;    ///< by ascending working set
-  double step_overhead_s = 0;           ///< per operator, outside its kernel
-  double cold_step_overhead_s = 0;      ///< extra after weights that evict every cache
-  double probe_compute_s = 0;           ///< of a fixed GEMM, to detect drift
-  double probe_memory_s = 0;            ///< of a fixed memory read, to detect drift
-  std::int64_t probe_memory_bytes = 0;  ///< read by that probe
+  std::vector<StoredGemm> stored_gemms;  ///< at most one per format; measured when asked for
+  std::vector<BandwidthPoint> read;      ///< by ascending working set
+  std::vector<BandwidthPoint> write;     ///< by ascending working set
+  double step_overhead_s = 0;            ///< per operator, outside its kernel
+  double cold_step_overhead_s = 0;       ///< extra after weights that evict every cache
+  double probe_compute_s = 0;            ///< of a fixed GEMM, to detect drift
+  double probe_memory_s = 0;             ///< of a fixed memory read, to detect drift
+  std::int64_t probe_memory_bytes = 0;   ///< read by that probe
 };
 
 /// Program whose kernels a profile has: headroom itself, which computes in float32, or PyTorch
@@ -364,6 +376,9 @@ struct MachineProfile {
                                              DType dtype = DType::float32);
 /// The table of one kernel. Throws Error{invalid_input} if it was not measured.
 [[nodiscard]] const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind);
+/// The GEMMs of weights in `format`; null if they were not measured.
+[[nodiscard]] const StoredGemm* find_stored_gemm(const ThreadProfile& profile,
+                                                 std::string_view format) noexcept;
 /// The highest FLOP/s of any measured GEMM.
 [[nodiscard]] double peak_flops_per_s(const ThreadProfile& profile);
 
@@ -398,11 +413,11 @@ struct StoredFile {
 /// Stores `profile` in that folder, whole or not at all, under its machine and build; the profile
 /// before is kept beside it as ".previous". A quick calibration does not replace a full one, nor
 /// one that other programs disturbed an undisturbed one. Throws Error{missing_resource}.
-/// Collectives of the profile before stay unless `profile` has its own.
+/// Collectives and stored GEMMs of the profile before stay unless `profile` has its own.
 [[nodiscard]] StoredFile store_own_profile(const MachineProfile& profile, std::string_view backend);
-/// Stores `profile`, the own one with other collectives; likewise, and always.
-[[nodiscard]] StoredFile store_own_collectives(const MachineProfile& profile,
-                                               std::string_view backend);
+/// Stores `profile`, the own one with other collectives or stored GEMMs; likewise, and always.
+[[nodiscard]] StoredFile store_extended_profile(const MachineProfile& profile,
+                                                std::string_view backend);
 
 /// Machines of the built-in catalogue, from datasheets.
 [[nodiscard]] std::vector<MachineProfile> catalogue_machines();

@@ -14,6 +14,7 @@
 #include "output.h"
 #include "own_machine.h"
 #include "run_options.h"
+#include "stored_gemms.h"
 #include "system.h"
 #include "waiting_threads.h"
 
@@ -23,9 +24,10 @@ namespace {
 struct CalibrateCommand {
   measured::CalibrateOptions options;
   bool quick = false;
-  bool collectives = false;  ///< of the processes that mpirun started
-  std::string runs;          ///< file of measured runs
-  std::string machine;       ///< that they ran on
+  bool collectives = false;          ///< of the processes that mpirun started
+  std::vector<std::string> formats;  ///< of weights as they are stored
+  std::string runs;                  ///< file of measured runs
+  std::string machine;               ///< that they ran on
   std::vector<Option> measuring;
   std::vector<Option> kernels;  ///< of them, those of kernels alone
   OutputOptions output;
@@ -99,11 +101,28 @@ void calibrate_collectives(const CalibrateCommand& command) {
       if (!all.reports()) return;
       rates.date = measured::utc_timestamp();
       machine.collectives = merged(machine.collectives.value_or(CollectiveRates{}), rates);
-      const StoredFile stored = store_own_collectives(machine, name_of(command.options.backend));
+      const StoredFile stored = store_extended_profile(machine, name_of(command.options.backend));
       output->write(render(machine, render_options(command.output, Detail::summary)),
                     {note_on(stored)});
     });
   });
+}
+
+/// Adds GEMMs of weights as they are stored to this machine's profile.
+void calibrate_formats(const CalibrateCommand& command) {
+  if (!command.options.threads.empty()) {
+    throw_invalid_input("--weights measures with the numbers of threads of the stored profile",
+                        "leave out --threads");
+  }
+  (void)types_named(command.formats);  // refuses a wrong name before the work
+  ReportOutput output(command.output);
+  prepare_profile_folder();
+  MachineProfile machine = own_machine(command.options.backend);
+  measure_stored_gemms(machine, command.formats, command.options);
+  machine.produced_by = current_invocation();
+  const StoredFile stored = store_extended_profile(machine, name_of(command.options.backend));
+  output.write(render(machine, render_options(command.output, Detail::operators)),
+               {note_on(stored)});
 }
 
 /// Copies of one program would measure each other.
@@ -125,6 +144,7 @@ void run_calibrate(CalibrateCommand& command, int& status) {
   if (command.collectives) return calibrate_collectives(command);
   refuse_copies();
   if (command.quick) command.options.effort = measured::Effort::quick;
+  if (!command.formats.empty()) return calibrate_formats(command);
   ReportOutput output(command.output);
   const auto [profile, stored, warnings] = calibrate_here(command.options, Storing::required);
   std::vector<std::string> notes{note_on(stored)};
@@ -142,7 +162,7 @@ void add_calibrate(Command root, int& status) {
   add_backend_option(command, options->options.backend);
   command.add_text("--from", "RUNS.jsonl", options->runs,
                    "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
-                   "[\"fit\", …], \"time_s\": …}");
+                   "[\"fit\", …], \"time_s\": …} or [\"serve\", …], \"output_tokens_per_s\": …}");
   command.add_text("--machine", "MACHINE", options->machine,
                    "With --from: the device of the runs, a name of `headroom machines` or a file");
   const auto set_threads = [options](const std::vector<std::string>& words) {
@@ -154,6 +174,13 @@ void add_calibrate(Command root, int& status) {
   options->kernels.push_back(
       command.add_list("--threads", "N", set_threads,
                        "Numbers of threads, separated by commas (1 and all processors)"));
+  const auto set_formats = [options](const std::vector<std::string>& words) {
+    options->formats.insert(options->formats.end(), words.begin(), words.end());
+  };
+  options->kernels.push_back(
+      command.add_list("--weights", "FORMAT", set_formats,
+                       "Measure GEMMs of weights stored in these formats instead (q8_0, q4_k, …), "
+                       "and add them to the profile"));
   options->measuring = options->kernels;
   options->measuring.push_back(
       command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time"));
@@ -167,6 +194,7 @@ void add_calibrate(Command root, int& status) {
       "Examples:\n"
       "  headroom calibrate\n"
       "  headroom calibrate --quick --threads 1,4\n"
+      "  headroom calibrate --weights q4_k,q6_k\n"
       "  headroom analyze bert-base --machine here\n"
       "  headroom calibrate --from runs.jsonl --machine b200 -o my-b200.json\n"
       "  mpirun -n 2 headroom calibrate --collectives\n"

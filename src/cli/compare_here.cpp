@@ -3,12 +3,16 @@
 
 #include "calibrate/drift_watch.h"
 #include "compare_command.h"
+#include "gguf.h"
+#include "headroom/error.h"
+#include "headroom/storage.h"
 #include "interruption.h"
 #include "measured_weights.h"
 #include "own_machine.h"
 #include "progress.h"
 #include "run_options.h"
 #include "standard_streams.h"
+#include "stored_gemms.h"
 #include "user_settings.h"
 
 namespace headroom::cli {
@@ -36,6 +40,55 @@ MachineProfile profile_or_calibrate(measured::Backend backend, std::vector<std::
   return std::move(stored.profile);
 }
 
+/// Measures the GEMMs of `formats` that the profile lacks, and stores them if possible.
+void add_missing_gemms(MachineProfile& machine, const std::vector<std::string>& formats,
+                       measured::Backend backend, std::vector<std::string>& notes) {
+  const std::vector<std::string> missing = missing_gemms(machine, formats);
+  if (missing.empty()) return;
+  write_standard_error(
+      fmt::format("headroom: calibrating GEMMs of {} weights\n", fmt::join(missing, " and ")));
+  measure_stored_gemms(machine, missing, {backend, measured::Effort::quick, {}});
+  notes.push_back(
+      fmt::format("measured GEMMs of {0} weights quickly; `headroom calibrate "
+                  "--weights {1}` predicts more accurately",
+                  fmt::join(missing, " and "), fmt::join(missing, ",")));
+  try {
+    (void)store_extended_profile(machine, name_of(backend));
+  } catch (const Error& error) {
+    notes.push_back(fmt::format("they are not stored: {}", error.what()));
+  }
+}
+
+/// Random weights in the types of the model's files or of --weights; plain ones for formats that
+/// calibrations have no rates for, with a note.
+struct RunWeights {
+  Model model;
+  WorkloadRequest request;
+  std::vector<std::string> formats;  ///< that GEMMs read as they are stored
+};
+
+RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::string>& notes) {
+  const bool quantised = !run.request.weights && is_quantised(run.model.weight_files);
+  if (quantised && checkpoint::is_gguf(run.model.weight_files)) {
+    run.model = with_file_types(std::move(run.model));
+  }
+  const Workload workload = workload_of_run(run.request, phase, run.model.spec);
+  if (storage_of(workload) == measured::HeldType::stored) {
+    run.model.spec = stored_as(std::move(run.model.spec), *workload.weights);
+  }
+  try {
+    run.formats = stored_gemm_formats(run.model.spec, workload);
+  } catch (const Error&) {
+    if (!quantised) throw;
+    notes.push_back(
+        fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
+                    "for those of {}, which measure runs",
+                    run.model.weight_files));
+    run.request.weights = WeightType::float32;
+  }
+  return run;
+}
+
 /// A measurement and the machine's drift during its runs.
 struct WatchedRun {
   Measurement measurement;
@@ -51,7 +104,11 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
     watch.run_done();
     return show_run(done, at_most);
   };
-  const auto source = with_progress(measured::random_weights(options.seed), report.model.spec);
+  const ModelSpec& spec = report.model.spec;
+  const bool in_blocks = options.storage == measured::HeldType::stored;
+  const auto source = with_progress(in_blocks ? measured::random_blocks(spec, options.seed)
+                                              : measured::random_weights(options.seed),
+                                    spec);
   WatchedRun run;
   run.measurement =
       measured::measure(report.model, report.workload, *source, std::nullopt, options, observer);
@@ -67,27 +124,23 @@ Comparison compare_here(const CompareCommand& command) {
   std::vector<std::string> notes;
   measured::MeasureOptions run = command.run;
   fill_in_threads(run.threads);
-  Model model = command.reading.load(command.model);
-  notes = notes_on_config(model.spec);
-  if (!model.name_note.empty()) notes.push_back(model.name_note);
-  if (!command.request.weights && is_quantised(model.weight_files)) {
-    notes.push_back(
-        fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
-                    "for quantised weights; measure runs those of {}",
-                    model.weight_files));
-  }
-  require_rates(command.request.weights);
-  const Workload workload = workload_of_run(command.request, run.phase, model.spec);
-  run.storage = storage_of(workload);
-  measured::require_runnable(model.spec);
+  Model loaded = command.reading.load(command.model);
+  notes = notes_on_config(loaded.spec);
+  if (!loaded.name_note.empty()) notes.push_back(loaded.name_note);
+  measured::require_runnable(loaded.spec);
+  auto [model, request, formats] =
+      weights_of_run({std::move(loaded), command.request, {}}, run.phase, notes);
+  const Workload workload = workload_of_run(request, run.phase, model.spec);
+  run.storage = formats.empty() ? storage_of(workload) : measured::HeldType::stored;
+  if (!formats.empty()) run.activations = measured::ActivationPath::int8;
   // Before the calibration, which takes a minute.
   require_run_fits(model.spec, planned_run(workload, run), measured::memory_limit());
-  WorkloadRequest request = command.request;
   request.phase = first_pass(run.phase);
   request.dtype = workload.dtype;
   if (run.phase == MeasuredPhase::generate) request = prompt_request(request);
   AnalyzeReport report = make_analyze_report(std::move(model), request);
-  const MachineProfile machine = profile_or_calibrate(run.backend, notes);
+  MachineProfile machine = profile_or_calibrate(run.backend, notes);
+  add_missing_gemms(machine, formats, run.backend, notes);
   add_prediction(report, machine, time_request(run));
   run.threads = report.time->threads;
   const WatchedRun watched = run_watched(report, run, *curves_of(machine, run.threads));

@@ -15,7 +15,7 @@
 namespace headroom::cli {
 namespace {
 
-/// Types that kernels read value by value, and that calibrations time.
+/// Types that kernels read value by value.
 bool is_plain(WeightType type) {
   return type == WeightType::float32 || type == WeightType::bfloat16;
 }
@@ -146,13 +146,10 @@ void require_runs(std::optional<WeightType> weights) {
                       "use float32, bfloat16, q8_0, q6_k, q5_k_m, q4_k_m, q4_0 or mxfp4");
 }
 
-void require_rates(std::optional<WeightType> weights) {
+void require_plain(std::optional<WeightType> weights) {
   if (!weights || is_plain(*weights)) return;
-  throw_invalid_input(
-      fmt::format("compare has no rates for {} weights: calibrations measure float32 and bfloat16",
-                  name_of(*weights)),
-      "use --weights float32 or bfloat16, or measure, which runs q8_0, q6_k, q5_k_m, q4_k_m, q4_0 "
-      "and mxfp4");
+  throw_invalid_input(fmt::format("several processes do not compare {} weights", name_of(*weights)),
+                      "use --weights float32 or bfloat16, or one process");
 }
 
 Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const ModelSpec& spec) {

@@ -27,7 +27,7 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
 /// Throws Error{invalid_input} for weights that the kernels cannot run.
 void require_runs(std::optional<WeightType> weights);
 /// Throws Error{invalid_input} for weights whose times no calibration predicts.
-void require_rates(std::optional<WeightType> weights);
+void require_plain(std::optional<WeightType> weights);
 /// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
 /// or if the kernels do not support the types.
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,

@@ -70,7 +70,12 @@ double causal_pairs(double queries, double keys) {
   return square * (square + 1) / 2 + (queries - square) * keys + queries * past;
 }
 
+constexpr Names kBlockFormats[] = {"Q8_0", "Q6_K", "Q5_K", "Q5_1",   "Q5_0",   "Q4_K", "Q4_1",
+                                   "Q4_0", "Q3_K", "Q2_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
+
 }  // namespace
+
+std::span<const std::string_view> block_formats() noexcept { return kBlockFormats; }
 
 std::span<const KernelInfo> kernel_kinds() noexcept { return kKinds; }
 

@@ -88,6 +88,11 @@ const KernelTable& table_of(const ThreadProfile& profile, KernelKind kind) {
               {}, "choose a machine whose file has them, or a datasheet");
 }
 
+const StoredGemm* find_stored_gemm(const ThreadProfile& profile, std::string_view format) noexcept {
+  const auto found = std::ranges::find(profile.stored_gemms, format, &StoredGemm::format);
+  return found == profile.stored_gemms.end() ? nullptr : &*found;
+}
+
 double peak_flops_per_s(const ThreadProfile& profile) {
   const KernelTable& table = table_of(profile, KernelKind::linear_warm);
   double most = 0;

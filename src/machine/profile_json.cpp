@@ -48,6 +48,11 @@ Json threads_json(const ThreadProfile& profile, MeasuredEngine engine) {
   json["write"] = bandwidth_json(profile.write);
   json["kernels"] = Json::array();
   for (const KernelTable& table : profile.tables) json["kernels"].push_back(table_json(table));
+  for (const StoredGemm& gemm : profile.stored_gemms) {
+    json["stored_gemms"].push_back({{"format", gemm.format},
+                                    {"cold", table_json(gemm.cold)},
+                                    {"warm", table_json(gemm.warm)}});
+  }
   return json;
 }
 

@@ -92,6 +92,20 @@ void keep_previous(const fs::path& file) {
   fs::create_hard_link(file, previous, ignored);
 }
 
+/// Adds the stored GEMMs of `before` that `profile` lacks, for equal numbers of threads.
+void keep_stored_gemms(const MachineProfile& before, MachineProfile& profile) {
+  const auto* const old = std::get_if<MeasuredRates>(&before.rates);
+  auto* const rates = std::get_if<MeasuredRates>(&profile.rates);
+  if (old == nullptr || rates == nullptr) return;
+  for (ThreadProfile& threads : rates->by_threads) {
+    const auto same = std::ranges::find(old->by_threads, threads.threads, &ThreadProfile::threads);
+    if (same == old->by_threads.end()) continue;
+    for (const StoredGemm& gemm : same->stored_gemms) {
+      if (find_stored_gemm(threads, gemm.format) == nullptr) threads.stored_gemms.push_back(gemm);
+    }
+  }
+}
+
 void replace_file(const fs::path& file, const MachineProfile& profile) {
   detail::OutputFile output(file);
   output.write(profile_to_json(profile));
@@ -134,12 +148,13 @@ StoredFile store_own_profile(const MachineProfile& profile, std::string_view bac
     const std::string reason = reason_to_keep(*before, profile);
     if (!reason.empty()) return {file, reason};
     if (!complete.collectives) complete.collectives = before->collectives;
+    keep_stored_gemms(*before, complete);
   }
   replace_file(file, complete);
   return {file, {}};
 }
 
-StoredFile store_own_collectives(const MachineProfile& profile, std::string_view backend) {
+StoredFile store_extended_profile(const MachineProfile& profile, std::string_view backend) {
   prepare_profile_folder();
   const fs::path file = own_profile(profile_folder(), backend, profile.context);
   replace_file(file, profile);

@@ -35,7 +35,7 @@ struct SourceType {
 /// A weight in ggml's blocks, row after row.
 struct StoredBlocks {
   checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
-  std::vector<std::byte> bytes{};
+  AlignedVector<std::byte> bytes{};
 };
 
 /// A weight in groups of codes: matrices whose rows together are its rows, in order.

@@ -1,9 +1,13 @@
 // Bytes of weights as the measured module's ModelWeights packs them;
 // tests/measured/test_prediction.cpp compares the two.
+#include <algorithm>
+#include <functional>
+
 #include "headroom/predict.h"
 #include "headroom/storage.h"
 #include "rank_graph.h"
 #include "row_policy.h"
+#include "stored_reading.h"
 #include "visit.h"
 #include "working_memory.h"
 
@@ -105,18 +109,88 @@ Integer bytes_of_element(const Weight& weight, const Readings& readings, const W
 
 namespace detail {
 
+namespace {
+
+/// One copy of a weight: as it is read, and as it is held.
+struct LoadedCopy {
+  Integer elements = 0;
+  Integer read_bytes = 0;  ///< besides those held, until a GEMM's weights are packed
+  Integer held_bytes = 0;
+};
+
+/// All copies of the weights of a run.
+class LoadedWeights {
+ public:
+  LoadedWeights(const Graph& graph, const Workload& workload, const TimeRequest& request,
+                const StoredReading* stored) {
+    const std::vector<Readings> readings = readings_of(graph);
+    for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+      const Weight& weight = graph.weights[i];
+      Integer copies = weight.repeat.evaluate(graph.sizes);
+      const Integer elements = weight.elements().evaluate(graph.sizes);
+      if (stored != nullptr) {
+        for (const auto& copy : stored->copies_of(static_cast<WeightId>(i))) {
+          groups_.push_back({{copy.elements, copy.bytes, copy.bytes}, 1});
+          --copies;
+        }
+      }
+      const Integer one = bytes_of_element(weight, readings[i], workload, request);
+      const bool is_packed = readings[i].packed || readings[i].recurrent;
+      groups_.push_back({{elements, is_packed ? checked_multiply(kFloat32Bytes, elements) : 0,
+                          checked_multiply(one, elements)},
+                         copies});
+    }
+  }
+
+  [[nodiscard]] Integer held() const {
+    Integer sum = 0;
+    for (const Group& group : groups_) sum = checked_add(sum, group.held());
+    return sum;
+  }
+
+  /// The most that is held at once while the weights are loaded, the largest first. The first of
+  /// equal copies may exceed those after it only by what is held before it.
+  [[nodiscard]] Integer load_peak() const {
+    std::vector<Group> sorted = groups_;
+    std::ranges::stable_sort(sorted, std::ranges::greater{},
+                             [](const Group& group) { return group.copy.elements; });
+    Integer held = 0;
+    Integer peak = 0;
+    for (const Group& group : sorted) {
+      held = checked_add(held, group.held());
+      if (group.copies > 0) peak = std::max(peak, checked_add(held, group.copy.read_bytes));
+    }
+    return peak;
+  }
+
+ private:
+  /// Equal copies.
+  struct Group {
+    LoadedCopy copy;
+    Integer copies = 1;
+    [[nodiscard]] Integer held() const { return checked_multiply(copies, copy.held_bytes); }
+  };
+
+  std::vector<Group> groups_;
+};
+
+LoadedWeights loaded_weights(const ModelSpec& spec, const Workload& workload,
+                             const TimeRequest& request, const RankPart* part) {
+  const Graph graph = graph_of(build_graph(spec, all_parts()), part);
+  const auto stored = part == nullptr ? stored_reading(spec, graph, workload) : std::nullopt;
+  return {graph, workload, request, stored ? &*stored : nullptr};
+}
+
+}  // namespace
+
 Integer held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                           const TimeRequest& request, const RankPart* part) {
-  const Graph graph = graph_of(build_graph(spec, all_parts()), part);
-  const std::vector<Readings> readings = readings_of(graph);
-  Integer bytes = 0;
-  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-    const Weight& weight = graph.weights[i];
-    const Integer elements = (weight.repeat * weight.elements()).evaluate(graph.sizes);
-    const Integer one = bytes_of_element(weight, readings[i], workload, request);
-    bytes = checked_add(bytes, checked_multiply(elements, one));
-  }
-  return bytes;
+  return loaded_weights(spec, workload, request, part).held();
+}
+
+Integer load_peak_bytes(const ModelSpec& spec, const Workload& workload,
+                        const TimeRequest& request) {
+  return loaded_weights(spec, workload, request, nullptr).load_peak();
 }
 
 }  // namespace detail

@@ -17,6 +17,8 @@ struct KernelCall {
   /// Warm counterpart of a kernel whose operands may be cached.
   std::optional<KernelKind> warm;
   double times = 1;  ///< sequential calls of these sizes
+  /// GEMM of weights as they are stored, whose times take the place of `kind`'s; null: plain ones.
+  const StoredGemm* stored = nullptr;
 };
 
 /// Weight storage of linear layers.

@@ -22,11 +22,21 @@ double cold_share(const MachineState& state) {
   return std::clamp((share - 0.5) / 0.75, 0.0, 1.0);
 }
 
+KernelTime cold_time(const ThreadProfile& profile, const KernelCall& call) {
+  return time_of(call.stored != nullptr ? call.stored->cold : table_of(profile, call.kind),
+                 call.sizes);
+}
+
+KernelTime warm_time(const ThreadProfile& profile, const KernelCall& call) {
+  if (call.stored != nullptr) return time_of(call.stored->warm, call.sizes);
+  return time_of(table_of(profile, call.warm.value_or(call.kind)), call.sizes);
+}
+
 KernelTime call_time(const ThreadProfile& profile, const KernelCall& call,
                      const MachineState& state) {
-  const KernelTime cold = time_of(table_of(profile, call.kind), call.sizes);
+  const KernelTime cold = cold_time(profile, call);
   if (!call.warm) return cold;
-  const KernelTime warm = time_of(table_of(profile, *call.warm), call.sizes);
+  const KernelTime warm = warm_time(profile, call);
   const double share = cold_share(state);
   return {share * cold.seconds + (1 - share) * warm.seconds, std::max(cold.spread, warm.spread)};
 }
@@ -50,9 +60,7 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   for (const KernelCall& call : calls) {
     const KernelTime time = call_time(profile, call, state);
     step.time_s += call.times * time.seconds;
-    const double cached =
-        call.warm ? time_of(table_of(profile, *call.warm), call.sizes).seconds : time.seconds;
-    step.cached_s += call.times * cached;
+    step.cached_s += call.times * (call.warm ? warm_time(profile, call) : time).seconds;
     spread += call.times * time.seconds * (kSpreadOfMad * time.spread + kInterpolation);
     const KernelTable& table = table_of(profile, KernelKind::copy);
     step.overhead_s += call.times * table.seconds.front().value_or(0);

@@ -3,6 +3,8 @@
 
 #include "headroom/predict.h"
 #include "headroom/storage.h"
+#include "rank_graph.h"
+#include "stored_reading.h"
 #include "working_memory.h"
 
 namespace headroom {
@@ -34,6 +36,16 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
   if (run.kv_cache_bytes) run.kv_cache_bytes = whole.kv_cache_bytes;
 }
 
+/// Bytes of the parameters in the types that headroom's kernels read them in.
+Integer run_weight_bytes(const ModelSpec& spec, const Workload& workload, Integer parameters) {
+  const Graph graph = build_graph(spec, all_parts());
+  const auto stored = detail::stored_reading(spec, graph, workload);
+  const DType type = has_narrow_weights(workload) ? DType::bfloat16 : DType::float32;
+  if (!stored) return checked_multiply(parameters, bytes_of(type));
+  const auto [weight, elements, bytes] = stored->all_copies();
+  return checked_add(bytes, checked_multiply(parameters - elements, bytes_of(type)));
+}
+
 /// `spec` without the parts that a run does not load, such as a tower that only counts.
 ModelSpec loaded_parts_of(ModelSpec spec) {
   std::erase_if(spec.counted_only,
@@ -54,11 +66,8 @@ RunFigures predict_run(const ModelSpec& whole, const Workload& asked, const Time
   run.phase = request.phase;
   run.parameters = figures.parameters;
   run.matrix_flops = figures.forward.matrix_flops;
-  run.weight_bytes = request.computes_in_float32
-                         ? checked_multiply(figures.parameters, has_narrow_weights(asked)
-                                                                    ? bytes_of(DType::bfloat16)
-                                                                    : bytes_of(DType::float32))
-                         : figures.weight_bytes;
+  run.weight_bytes = request.computes_in_float32 ? run_weight_bytes(spec, asked, figures.parameters)
+                                                 : figures.weight_bytes;
   run.peak_activation_bytes = figures.peak_activation_bytes;
   if (!analysis.kv_cache.empty()) run.kv_cache_bytes = figures.kv_cache_bytes;
   if (request.phase == MeasuredPhase::generate) {
@@ -66,9 +75,10 @@ RunFigures predict_run(const ModelSpec& whole, const Workload& asked, const Time
     add_steps(spec, workload, run);
   }
   const Integer beside = checked_add(run.peak_activation_bytes, run.kv_cache_bytes.value_or(0));
-  run.rss_growth_bytes = checked_add(
+  const Integer running = checked_add(
       checked_add(predict_held_weight_bytes(spec, asked, request), beside),
       checked_multiply(detail::kFloat32Bytes, detail::working_floats(graph, spec, workload)));
+  run.rss_growth_bytes = std::max(running, detail::load_peak_bytes(spec, asked, request));
   return run;
 }
 

@@ -11,6 +11,7 @@
 #include "rank_graph.h"
 #include "row_policy.h"
 #include "setting_format.h"
+#include "stored_reading.h"
 
 namespace headroom {
 namespace {
@@ -70,12 +71,6 @@ void require_one_type(const MachineProfile& machine, const ModelSpec& spec,
   }
 }
 
-/// The graph that runs on `machine`: headroom's own kernels store weights in their own types.
-Graph graph_on(const MachineProfile& machine, const ModelSpec& spec, const GraphOptions& options) {
-  const bool measured = std::holds_alternative<MeasuredRates>(machine.rates);
-  return measured ? build_graph(spec, options) : build_stored_graph(spec, options);
-}
-
 /// The calibration's share of the machine; other programs used the rest.
 double own_share(const MachineContext& calibration) {
   if (!calibration.other_programs_cpus || calibration.logical_cpus == 0) return 1;
@@ -101,7 +96,13 @@ class Pass {
     profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
     ++passes_;
-    const Graph graph = detail::graph_of(graph_on(machine_, spec_, graph_options(workload)), part_);
+    Graph graph = build_graph(spec_, graph_options(workload));
+    // Several processes read plain weights.
+    const bool may_be_stored = own_kernels() && part_ == nullptr;
+    const auto stored =
+        may_be_stored ? detail::stored_reading(spec_, graph, workload) : std::nullopt;
+    if (stored || profile_ == nullptr) graph = build_stored_graph(spec_, graph_options(workload));
+    graph = detail::graph_of(std::move(graph), part_);
     const Analysis analysis = analyze(graph);
     const Bindings sizes = sizes_of(workload, graph);
     const detail::MachineState state{
@@ -117,7 +118,8 @@ class Pass {
           communication_s_ += times * layers * collective_seconds(*collective, sizes);
           continue;
         }
-        const StepTime step = step_time({graph, block, node}, cost, sizes, workload, layers, state);
+        const StepTime step =
+            step_time({graph, block, node}, cost, sizes, {workload, layers, state, stored});
         store(block.path + "." + node.path, step, layers * times);
       }
     }
@@ -177,10 +179,13 @@ class Pass {
     return checked_multiply(elements, bytes_of(workload.dtype));
   }
 
+  [[nodiscard]] bool own_kernels() const {
+    return profile_ != nullptr && engine_ == MeasuredEngine::headroom;
+  }
+
   /// Headroom's own kernels compute in float32.
   [[nodiscard]] Bindings sizes_of(const Workload& workload, const Graph& graph) const {
-    const bool own = profile_ != nullptr && engine_ == MeasuredEngine::headroom;
-    if (!own) return detail::bindings_of_part(workload, graph, part_);
+    if (!own_kernels()) return detail::bindings_of_part(workload, graph, part_);
     Workload run = workload;
     run.dtype = run.kv_dtype = DType::float32;
     Bindings sizes = detail::bindings_of_part(run, graph, part_);
@@ -196,11 +201,19 @@ class Pass {
     return part_->collective_s(op, static_cast<double>(op.bytes.evaluate(sizes)));
   }
 
+  /// A pass of the model.
+  struct PassState {
+    const Workload& workload;
+    double layers = 1;  ///< of the node's block
+    const detail::MachineState& machine;
+    const std::optional<detail::StoredReading>& stored;
+  };
+
   [[nodiscard]] StepTime step_time(const detail::NodePlace& place, const NodeAnalysis& cost,
-                                   const Bindings& sizes, const Workload& workload, double layers,
-                                   const detail::MachineState& state) const {
+                                   const Bindings& sizes, const PassState& pass) const {
+    const auto& [workload, layers, state, stored] = pass;
     const auto number = [&](const Expr& expr) {
-      return static_cast<double>(expr.evaluate(sizes)) / layers;
+      return static_cast<double>(expr.evaluate(sizes)) / pass.layers;
     };
     const Cost& forward = cost.cost.forward;
     detail::StepWork work{number(forward.matrix_flops), number(forward.elementwise_flops),
@@ -212,9 +225,10 @@ class Pass {
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
                                   low ? workload.arithmetic_type() : workload.dtype);
     }
-    return detail::measured_time(*profile_,
-                                 detail::kernel_calls(place, sizes, linear_policy(workload)), work,
-                                 state, own_share_);
+    std::vector<detail::KernelCall> calls =
+        detail::kernel_calls(place, sizes, linear_policy(workload));
+    if (stored) calls = stored->stored_calls(place, calls, *profile_);
+    return detail::measured_time(*profile_, calls, work, state, own_share_);
   }
 
   /// PyTorch has one layout of weights for any number of rows.

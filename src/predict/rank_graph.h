@@ -20,4 +20,9 @@ namespace headroom::detail {
 [[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                         const TimeRequest& request, const RankPart* part);
 
+/// The most bytes of weights at once while a run loads them: each as it is read and as it is
+/// packed, the largest first.
+[[nodiscard]] Integer load_peak_bytes(const ModelSpec& spec, const Workload& workload,
+                                      const TimeRequest& request);
+
 }  // namespace headroom::detail

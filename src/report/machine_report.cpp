@@ -38,12 +38,20 @@ Table kernel_table(const ThreadProfile& profile) {
                    number_column("time_s", "Time", {"[µs]", 1, 1, 1'000'000}),
                    number_column("spread_percent", "Spread", {"[%]", 1}),
                    number_column("points", "Points", {}, Importance::optional)};
-  for (const KernelTable& kernel : profile.tables) {
+  const auto add = [&](const KernelTable& kernel, std::string name) {
     const KernelSizes sizes = middle_of(kernel);
     const KernelTime time = time_of(kernel, sizes);
     const auto points = std::ranges::count_if(kernel.seconds, [](const auto& s) { return !!s; });
-    table.rows.push_back({std::string(info_of(kernel.kind).name), sizes_text(kernel, sizes),
-                          time.seconds, 100 * time.spread, Integer{points}});
+    table.rows.push_back({std::move(name), sizes_text(kernel, sizes), time.seconds,
+                          100 * time.spread, Integer{points}});
+  };
+  for (const KernelTable& kernel : profile.tables) {
+    add(kernel, std::string(info_of(kernel.kind).name));
+  }
+  for (const StoredGemm& gemm : profile.stored_gemms) {
+    for (const KernelTable* const kernel : {&gemm.cold, &gemm.warm}) {
+      add(*kernel, fmt::format("{} {}", info_of(kernel->kind).name, gemm.format));
+    }
   }
   return table;
 }

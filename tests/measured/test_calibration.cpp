@@ -104,6 +104,10 @@ TEST_CASE("calibration measures no shape of a preset that runs") {
       CHECK(!(steps ? presets.cached_heads : presets.heads).contains(pair));
     }
   }
+  const KernelGrid stored = stored_gemm_axes(Effort::full);
+  for (const SizePair& pair : pairs_of(stored[1], stored[2])) {
+    CHECK(!presets.linears.contains(pair));
+  }
 }
 
 TEST_CASE("times are normalised to the gauge's reference") {

@@ -110,7 +110,7 @@ TEST_CASE("a new calibration keeps the collectives of the one before") {
   const test::ScratchFolder folder;
   const test::ScratchVariable data("XDG_DATA_HOME", folder.path().string());
   const MachineProfile machine = machine_with(rates_of_pair());
-  (void)store_own_collectives(machine, "eigen");
+  (void)store_extended_profile(machine, "eigen");
   MachineProfile again = machine;
   again.collectives.reset();
   CHECK(store_own_profile(again, "eigen").kept_because.empty());

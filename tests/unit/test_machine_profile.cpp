@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "headroom/predict.h"
+#include "headroom/storage.h"
 #include "support/data.h"
 #include "support/scratch.h"
 
@@ -54,6 +55,19 @@ MachineProfile measured_profile() {
   profile.context.logical_cpus = 2;
   profile.rates = MeasuredRates{{threads}};
   return profile;
+}
+
+StoredGemm stored_gemm(const std::string& format, double seconds_of_work) {
+  const KernelGrid axes(3, {1, 10});
+  const auto law = [&](const KernelSizes& sizes) {
+    return seconds_of_work * work_of(KernelKind::linear_cold, sizes);
+  };
+  return {format, table_by(KernelKind::linear_cold, axes, law),
+          table_by(KernelKind::linear_warm, axes, law)};
+}
+
+ThreadProfile& threads_of(MachineProfile& profile) {
+  return std::get<MeasuredRates>(profile.rates).by_threads.front();
 }
 
 std::string refusal_of_profile(const std::string& text) {
@@ -170,6 +184,61 @@ TEST_CASE("a profile survives the round trip through JSON") {
     const std::string sheet = profile_to_json(machine);
     CHECK(profile_to_json(profile_from_json(sheet, machine.name)) == sheet);
   }
+}
+
+TEST_CASE("GEMMs of stored weights survive the round trip, one for each known format") {
+  MachineProfile profile = measured_profile();
+  threads_of(profile).stored_gemms = {stored_gemm("Q4_0", 1e-10), stored_gemm("Q6_K", 2e-10)};
+  const std::string text = profile_to_json(profile);
+  MachineProfile read = profile_from_json(text, "profile.json");
+  CHECK(profile_to_json(read) == text);
+  REQUIRE(find_stored_gemm(threads_of(read), "Q6_K") != nullptr);
+  CHECK(find_stored_gemm(threads_of(read), "Q8_0") == nullptr);
+  CHECK(refusal_of_profile(with(text, "\"Q4_0\"", "\"Q6_K\"")).find("occurs twice") !=
+        std::string::npos);
+  CHECK(refusal_of_profile(with(text, "\"Q4_0\"", "\"Q1_0\"")).find("Q1_0") != std::string::npos);
+  const auto gemms = text.find("stored_gemms");
+  const std::string swapped = with(text.substr(gemms), "linear_cold", "linear_warm");
+  CHECK(refusal_of_profile(text.substr(0, gemms) + swapped).find("should be linear_cold") !=
+        std::string::npos);
+}
+
+TEST_CASE("the time of stored weights is that of their format's GEMMs") {
+  MachineProfile profile = measured_profile();
+  Model model = load_model("gpt2");
+  model.spec = stored_as(std::move(model.spec), WeightType::q8_0);
+  WorkloadRequest request;
+  request.weights = WeightType::q8_0;
+  const Workload workload = resolve(request, model.spec);
+  CHECK(stored_gemm_formats(model.spec, workload) == std::vector<std::string>{"Q8_0"});
+  const std::string refused =
+      test::refusal_of([&] { (void)predict_time(model.spec, workload, profile, {}); });
+  CHECK(refused.find("not calibrated for Q8_0 weights") != std::string::npos);
+
+  // Every other kernel takes 1e-9 s for a unit of its work.
+  threads_of(profile).stored_gemms = {stored_gemm("Q8_0", 2.5e-10)};
+  const auto gemm_of = [&](const Workload& one) {
+    const TimePrediction time = predict_time(model.spec, one, profile, {});
+    const auto found =
+        std::ranges::find(time.operators, "decoder.layers.mlp.down", &OperatorTime::path);
+    REQUIRE(found != time.operators.end());
+    constexpr double kLayers = 12;
+    return found->time_s - kLayers * (1e-7 + 2e-6);  // without the overheads of a call
+  };
+  Workload plain = workload;
+  plain.weights = WeightType::float32;
+  CHECK(gemm_of(workload) == doctest::Approx(gemm_of(plain) / 4).epsilon(1e-6));
+}
+
+TEST_CASE("weights that no kernel reads as they are stored have no time on this machine") {
+  Model model = load_model("gpt2");
+  model.spec = stored_as(std::move(model.spec), WeightType::int4);
+  WorkloadRequest request;
+  request.weights = WeightType::int4;
+  const Workload workload = resolve(request, model.spec);
+  const std::string refused =
+      test::refusal_of([&] { (void)predict_time(model.spec, workload, measured_profile(), {}); });
+  CHECK(refused.find("is not predicted") != std::string::npos);
 }
 
 TEST_CASE("a profile names the command that made it, if one did") {
@@ -301,6 +370,20 @@ TEST_CASE("a quick calibration does not replace a full one, and a disturbed one 
   CHECK(store_own_profile(disturbed, "eigen").kept_because.starts_with("other programs used 1.5"));
   CHECK(test::read_file(stored.file) == text);
   CHECK(load_own_profile("eigen", full.context)->effort == CalibrationEffort::full);
+}
+
+TEST_CASE("a later calibration keeps the GEMMs of stored weights that it does not measure") {
+  const test::ScratchFolder folder;
+  const test::ScratchVariable data("XDG_DATA_HOME", folder.path().string());
+  MachineProfile first = profile_with(CalibrationEffort::full, "a");
+  threads_of(first).stored_gemms = {stored_gemm("Q4_0", 1e-10), stored_gemm("Q6_K", 1e-10)};
+  (void)store_extended_profile(first, "eigen");
+  MachineProfile second = profile_with(CalibrationEffort::full, "a");
+  threads_of(second).stored_gemms = {stored_gemm("Q6_K", 3e-10)};
+  (void)store_own_profile(second, "eigen");
+  MachineProfile kept = load_own_profile("eigen", second.context).value();
+  REQUIRE(find_stored_gemm(threads_of(kept), "Q4_0") != nullptr);
+  CHECK(find_stored_gemm(threads_of(kept), "Q6_K")->cold.seconds.front() == 3e-10);
 }
 
 TEST_CASE("machines that share a home have a profile each, and the one before is kept") {

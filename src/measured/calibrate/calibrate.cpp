@@ -37,7 +37,43 @@ GaugeReading reference_of(Gauge& gauge) {
   return {compute[kReadings / 4], memory[kReadings / 4]};
 }
 
+/// A gauge per profile, and the budgets of its points.
+struct Gauges {
+  std::vector<std::unique_ptr<Gauge>> gauges;
+  LinearProbes probes;
+
+  explicit Gauges(const CalibrateOptions& options) : probes{options.backend, {}} {}
+
+  Budget& add(const CalibrateOptions& options, int threads, std::int64_t memory_bytes) {
+    gauges.push_back(std::make_unique<Gauge>(options.backend, threads, memory_bytes));
+    Budget& budget = probes.budgets.emplace_back(budget_of(options.effort));
+    budget.gauge = gauges.back().get();
+    return budget;
+  }
+};
+
 }  // namespace
+
+void calibrate_stored_gemms(MachineProfile& machine, std::span<const checkpoint::GgmlType> types,
+                            const CalibrateOptions& options, const CalibrateObserver& observer) {
+  const PageKeeper keeper;
+  auto& profiles = std::get<MeasuredRates>(machine.rates).by_threads;
+  Gauges gauges(options);
+  for (const ThreadProfile& profile : profiles) {
+    // Times count at the speed that the machine had when its other kernels were measured.
+    gauges.add(options, profile.threads, profile.probe_memory_bytes).reference = {
+        profile.probe_compute_s, profile.probe_memory_s};
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const auto on_progress = [&](double fraction) {
+      return observer((static_cast<double>(i) + fraction) / static_cast<double>(types.size()));
+    };
+    if (!probe_stored_gemms(gauges.probes, types[i], profiles, on_progress)) {
+      throw headroom::detail::Interrupted();
+    }
+  }
+  release_shared_floats();
+}
 
 MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserver& observer) {
   constexpr double kLinearFraction = 0.6;  // approximate fraction of the total time
@@ -50,14 +86,11 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
   profile.effort = options.effort;
   profile.last_level_cache_bytes = last_level_cache_bytes();
   std::vector<ThreadProfile> by_threads;
-  std::vector<std::unique_ptr<Gauge>> gauges;
-  LinearProbes linears{options.backend, {}};
+  Gauges gauges(options);
+  const LinearProbes& linears = gauges.probes;
   for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
-    gauges.push_back(std::make_unique<Gauge>(options.backend, threads, uncached_bytes()));
-    Budget budget = budget_of(options.effort);
-    budget.gauge = gauges.back().get();
+    Budget& budget = gauges.add(options, threads, uncached_bytes());
     budget.reference = reference_of(*budget.gauge);
-    linears.budgets.push_back(budget);
     ThreadProfile& threads_profile = by_threads.emplace_back();
     threads_profile.threads = threads;
     threads_profile.probe_compute_s = budget.reference.compute_s;

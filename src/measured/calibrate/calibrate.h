@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,5 +29,13 @@ using CalibrateObserver = std::function<bool(double fraction)>;
 /// Grid of sizes at which a kernel is measured. No size is that of a preset: the profile must
 /// predict, not remember. A quick calibration skips every second size.
 [[nodiscard]] KernelGrid calibration_axes(KernelKind kind, Effort effort);
+
+/// Grid of GEMMs of weights as they are stored, whose inputs fill whole blocks.
+[[nodiscard]] KernelGrid stored_gemm_axes(Effort effort);
+
+/// Measures GEMMs of weights in blocks of `types` with the numbers of threads of `machine`, this
+/// machine's profile, and adds them to it. Throws Interrupted as calibrate does.
+void calibrate_stored_gemms(MachineProfile& machine, std::span<const checkpoint::GgmlType> types,
+                            const CalibrateOptions& options, const CalibrateObserver& observer);
 
 }  // namespace headroom::measured

@@ -13,6 +13,9 @@ const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 6e6};
 // Streams are cut into slices of 1024 inputs; models' sizes have no short last slice.
 const std::vector<double> kStreamFeatures{448, 960, 3008};
 const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
+// Weights in blocks have one kernel for any number of rows. The largest blocks have 256 values.
+const std::vector<double> kBlockRows{1, 3, 8, 64, 320};
+const std::vector<double> kBlockFeatures{512, 1280, 3328};
 // Even numbers of heads, so that threads get equal numbers, as in most models.
 const std::vector<double> kBatchHeads{10, 38};
 // Causal prefill: query heads, and query heads per KV head.
@@ -96,8 +99,9 @@ std::vector<double> thinned(const std::vector<double>& axis) {
 
 }  // namespace
 
-KernelGrid calibration_axes(KernelKind kind, Effort effort) {
-  KernelGrid axes = full_grid(kind);
+namespace {
+
+KernelGrid at_effort(KernelGrid axes, Effort effort) {
   switch (effort) {
     case Effort::full:
       break;
@@ -106,6 +110,16 @@ KernelGrid calibration_axes(KernelKind kind, Effort effort) {
       break;
   }
   return axes;
+}
+
+}  // namespace
+
+KernelGrid calibration_axes(KernelKind kind, Effort effort) {
+  return at_effort(full_grid(kind), effort);
+}
+
+KernelGrid stored_gemm_axes(Effort effort) {
+  return at_effort({kBlockRows, kBlockFeatures, kStreamOutFeatures}, effort);
 }
 
 }  // namespace headroom::measured

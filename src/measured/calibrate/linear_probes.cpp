@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "last_cache.h"
 #include "probes.h"
+#include "random_blocks.h"
 
 namespace headroom::measured {
 namespace {
@@ -20,20 +22,30 @@ struct LinearKinds {
   RowRange rows;
   HeldType storage;
   Resource resource;
-  double max_s;  ///< time limit of its rounds
+  double max_s;                                  ///< time limit of its rounds
+  KernelGrid axes{};                             ///< empty: those of the kernel
+  std::optional<checkpoint::GgmlType> blocks{};  ///< of weights as they are stored
 };
+
+std::int64_t weight_bytes(const LinearKinds& kinds, std::int64_t elements) {
+  if (!kinds.blocks) return elements * (kinds.storage == HeldType::bfloat16 ? 2 : 4);
+  const checkpoint::GgmlTypeInfo& type = checkpoint::info(*kinds.blocks);
+  return elements / type.block_size * type.block_bytes;
+}
 
 /// Measures one pair of (in, out) sizes, for every number of rows and threads.
 class LinearShapeProbe {
  public:
   LinearShapeProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in,
                    std::int64_t out)
-      : kinds_(kinds),
-        backend_(probes.backend),
-        in_(in),
-        out_(out),
-        weight_(random_floats(in * out)) {
-    const std::int64_t bytes = in * out * (kinds.storage == HeldType::bfloat16 ? 2 : 4);
+      : kinds_(kinds), backend_(probes.backend), in_(in), out_(out) {
+    if (kinds.blocks) {
+      SplitMix64 numbers(kSeed);
+      blocks_ = random_block_values(*kinds.blocks, in * out, 1.0F, numbers);
+    } else {
+      weight_ = random_floats(in * out);
+    }
+    const std::int64_t bytes = weight_bytes(kinds, in * out);
     // GEMMs take so long that twice the last-level cache evicts their weights.
     const std::int64_t working_set =
         kinds.resource == Resource::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
@@ -65,6 +77,7 @@ class LinearShapeProbe {
 
  private:
   static constexpr std::int64_t kTypicalRows = 128;
+  static constexpr std::uint64_t kSeed = 1;
   /// GEMMs take most of a model's time, so larger points are worth measuring.
   static constexpr double kMaxGemmWork = 1.5 * kMaxWork;
   /// With fewer copies a layer's weights are too large for a cache; the warm layer then has fewer
@@ -85,6 +98,11 @@ class LinearShapeProbe {
   }
 
   [[nodiscard]] std::unique_ptr<PackedLinear> make_layer(std::int64_t out) const {
+    if (kinds_.blocks) {
+      const auto bytes = static_cast<std::size_t>(weight_bytes(kinds_, in_ * out));
+      const BlockPart part{blocks_.type, std::span(std::as_const(blocks_.bytes)).first(bytes), {}};
+      return std::make_unique<PackedLinear>(std::span(&part, 1), in_, ActivationPath::int8);
+    }
     const LinearPart part{std::span(weight_).first(static_cast<std::size_t>(in_ * out)), {}};
     return std::make_unique<PackedLinear>(
         std::span(&part, 1), in_,
@@ -95,7 +113,8 @@ class LinearShapeProbe {
   Backend backend_;
   std::int64_t in_;
   std::int64_t out_;
-  AlignedVector<float> weight_;
+  AlignedVector<float> weight_;  ///< unless in blocks
+  StoredBlocks blocks_;
   LinearCopies layers_;
   std::unique_ptr<PackedLinear> warm_;
   std::int64_t warm_out_ = 0;
@@ -131,7 +150,8 @@ class LinearKindProbe {
   /// Calls `observer` with the completed fraction of these rounds.
   [[nodiscard]] bool measure(const std::function<bool(double)>& observer) {
     const Budget& budget = probes_.budgets.front();
-    const KernelGrid axes = calibration_axes(kinds_.cold, budget.effort);
+    const KernelGrid axes =
+        kinds_.axes.empty() ? calibration_axes(kinds_.cold, budget.effort) : kinds_.axes;
     // In rounds, so that a disturbance of a second spoils only one of them.
     for (Rounds rounds(budget.rounds, kinds_.max_s); rounds.allows_another();
          rounds.finish_round()) {
@@ -159,6 +179,16 @@ class LinearKindProbe {
     }
   }
 
+  /// Adds it to every profile as the GEMMs of weights in `format`, in place of older ones.
+  void store_gemms(const std::string& format) {
+    for (std::size_t t = 0; t < profiles_.size(); ++t) {
+      std::erase_if(profiles_[t].stored_gemms,
+                    [&](const StoredGemm& gemm) { return gemm.format == format; });
+      profiles_[t].stored_gemms.push_back(
+          {format, median_of(tables_[t].cold), median_of(tables_[t].warm)});
+    }
+  }
+
  private:
   /// Measures all output sizes for one input size.
   void measure_outputs(const KernelGrid& axes, std::size_t in) {
@@ -173,7 +203,7 @@ class LinearKindProbe {
   }
 
   const LinearProbes& probes_;
-  const LinearKinds& kinds_;
+  LinearKinds kinds_;
   std::vector<ThreadProfile>& profiles_;
   std::vector<ColdAndWarm> tables_;
 };
@@ -201,6 +231,19 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
     probe.store_tables();
     done_s += kinds.max_s;
   }
+  return true;
+}
+
+bool probe_stored_gemms(const LinearProbes& probes, checkpoint::GgmlType type,
+                        std::vector<ThreadProfile>& profiles,
+                        const std::function<bool(double)>& observer) {
+  LinearKindProbe probe(
+      probes,
+      {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::both, HeldType::stored,
+       Resource::memory, 5, stored_gemm_axes(probes.budgets.front().effort), type},
+      profiles);
+  if (!probe.measure(observer)) return false;
+  probe.store_gemms(std::string(checkpoint::info(type).name));
   return true;
 }
 

@@ -20,6 +20,11 @@ struct LinearProbes {
 [[nodiscard]] bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                                  const std::function<bool(double)>& observer);
 
+/// Adds the GEMMs of weights in blocks of `type` to every profile; likewise.
+[[nodiscard]] bool probe_stored_gemms(const LinearProbes& probes, checkpoint::GgmlType type,
+                                      std::vector<ThreadProfile>& profiles,
+                                      const std::function<bool(double)>& observer);
+
 /// Measures scores, softmax, context, fused and linear attention of prefill.
 void probe_attention(const Budget& budget, std::vector<KernelTable>& tables);
 

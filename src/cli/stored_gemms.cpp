@@ -1,0 +1,58 @@
+#include "stored_gemms.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "interruption.h"
+#include "options.h"
+#include "progress.h"
+#include "similar.h"
+
+namespace headroom::cli {
+namespace {
+
+checkpoint::GgmlType type_named(const std::string& name) {
+  for (const checkpoint::GgmlTypeInfo& type : checkpoint::ggml_types()) {
+    const bool is_named = detail::lower_case(type.name) == detail::lower_case(name);
+    if (is_named && measured::has_block_kernels(type.type)) return type.type;
+  }
+  throw_invalid_input(fmt::format("no kernel reads {} weights as they are stored", name),
+                      fmt::format("choose of {}", fmt::join(block_formats(), ", ")));
+}
+
+}  // namespace
+
+std::vector<checkpoint::GgmlType> types_named(std::span<const std::string> formats) {
+  std::vector<checkpoint::GgmlType> types;
+  for (const std::string& format : formats) {
+    const checkpoint::GgmlType type = type_named(format);
+    if (std::ranges::find(types, type) == types.end()) types.push_back(type);
+  }
+  return types;
+}
+
+std::vector<std::string> missing_gemms(const MachineProfile& machine,
+                                       std::span<const std::string> formats) {
+  const auto& profiles = std::get<MeasuredRates>(machine.rates).by_threads;
+  std::vector<std::string> missing;
+  std::ranges::copy_if(formats, std::back_inserter(missing), [&](const std::string& format) {
+    return std::ranges::any_of(profiles, [&](const ThreadProfile& profile) {
+      return find_stored_gemm(profile, format) == nullptr;
+    });
+  });
+  return missing;
+}
+
+void measure_stored_gemms(MachineProfile& machine, std::span<const std::string> formats,
+                          const measured::CalibrateOptions& options) {
+  const std::vector<checkpoint::GgmlType> types = types_named(formats);
+  detail::end_at_next_step();
+  ProgressBar bar;
+  measured::calibrate_stored_gemms(machine, types, options, [&bar](double fraction) {
+    return bar.show(fraction, fmt::format("calibrating {:.0f} %", 100 * fraction));
+  });
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,148 @@
+// Predictions of weights in blocks against what the measured module holds, counts and times.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "calibrate/probes.h"
+#include "headroom/predict.h"
+#include "headroom/storage.h"
+#include "inspect/model_folder.h"
+#include "measure.h"
+#include "run_memory.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+using namespace headroom::test;
+
+namespace {
+
+nlohmann::json llama_of_blocks() {
+  nlohmann::json config = small_llama();
+  config["hidden_size"] = 256;
+  config["intermediate_size"] = 512;
+  config["vocab_size"] = 320;
+  config["tie_word_embeddings"] = false;
+  return config;
+}
+
+nlohmann::json tied_llama() {
+  nlohmann::json config = llama_of_blocks();
+  config["tie_word_embeddings"] = true;
+  return config;
+}
+
+nlohmann::json mixture_of_experts() {
+  nlohmann::json config = llama_of_blocks();
+  config["model_type"] = "mixtral";
+  config["architectures"] = {"MixtralForCausalLM"};
+  config["num_local_experts"] = 4;
+  config["num_experts_per_tok"] = 2;
+  return config;
+}
+
+/// Rows of 96 values fill no block of 256, but three of 32.
+nlohmann::json narrow_llama() {
+  nlohmann::json config = llama_of_blocks();
+  config["hidden_size"] = 96;
+  config["intermediate_size"] = 160;
+  return config;
+}
+
+constexpr std::array kMixes{WeightType::q8_0,   WeightType::q6_k, WeightType::q5_k_m,
+                            WeightType::q4_k_m, WeightType::q4_0, WeightType::mxfp4};
+
+Workload prompt_in(WeightType type) {
+  Workload workload;
+  workload.seq_len = 5;
+  workload.weights = type;
+  return workload;
+}
+
+}  // namespace
+
+TEST_CASE("the formats that GEMMs read as stored are those with kernels") {
+  std::set<std::string_view> with_kernels;
+  for (const checkpoint::GgmlTypeInfo& type : checkpoint::ggml_types()) {
+    if (has_block_kernels(type.type)) with_kernels.insert(type.name);
+  }
+  CHECK(with_kernels == std::set(block_formats().begin(), block_formats().end()));
+}
+
+TEST_CASE("weights in blocks take exactly the predicted number of bytes") {
+  const nlohmann::json configs[] = {llama_of_blocks(), tied_llama(), mixture_of_experts(),
+                                    narrow_llama()};
+  for (const nlohmann::json& config : configs) {
+    for (const WeightType type : kMixes) {
+      CAPTURE(config.dump());
+      CAPTURE(name_of(type));
+      const ModelSpec spec = stored_as(spec_of(config), type);
+      const Workload workload = prompt_in(type);
+      Model model;
+      model.spec = spec;
+      MeasureOptions options;
+      options.storage = HeldType::stored;
+      options.runs = 1;
+      options.warmup = 0;
+      const auto source = random_blocks(spec, 1);
+      const Measurement run = measure(std::move(model), workload, *source, std::nullopt, options,
+                                      [](int, int) { return true; });
+      TimeRequest request;
+      request.computes_in_float32 = true;
+      request.opaque_layout = options.backend == Backend::onednn;
+      const RunFigures predicted = predict_run(spec, workload, request);
+      CHECK(predicted.parameters == run.counted.parameters);
+      CHECK(predicted.weight_bytes == run.counted.weight_bytes);
+      CHECK(predicted.matrix_flops == run.counted.matrix_flops);
+      // Tiles of rows are filled with zeros.
+      const auto held = static_cast<double>(predict_held_weight_bytes(spec, workload, request));
+      CHECK(static_cast<double>(run.memory.weights_held_bytes) ==
+            doctest::Approx(held).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("weights in blocks that run as float32 are predicted in float32") {
+  const ModelSpec spec = stored_as(spec_of(tied_llama()), WeightType::q4_0);
+  Workload workload = prompt_in(WeightType::float32);
+  CHECK(stored_gemm_formats(spec, workload).empty());
+  TimeRequest request;
+  request.computes_in_float32 = true;
+  const RunFigures predicted = predict_run(spec, workload, request);
+  CHECK(predicted.weight_bytes == 4 * predicted.parameters);
+}
+
+TEST_CASE("loading the largest weight can take more memory than the run") {
+  nlohmann::json config = tied_llama();
+  config["vocab_size"] = 200'000;
+  const ModelSpec spec = spec_of(config);
+  Workload workload;
+  workload.seq_len = 1;
+  TimeRequest request;
+  request.computes_in_float32 = true;
+  const RunFigures predicted = predict_run(spec, workload, request);
+  // The table is read as float32 values, and packed beside them before they are freed.
+  const Integer table = Integer{4} * 256 * 200'000;
+  CHECK(predicted.rss_growth_bytes >= 2 * table);
+  CHECK(predict_held_weight_bytes(spec, workload, request) < 3 * table / 2);
+}
+
+TEST_CASE("GEMMs of weights in blocks are measured at every point, with inputs in whole blocks") {
+  Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
+  LinearProbes probes{Backend::eigen, {}};
+  Budget& budget = probes.budgets.emplace_back(budget_of(Effort::quick));
+  budget.rounds = 1;
+  budget.seconds = 0;
+  budget.gauge = &gauge;
+  budget.reference = gauge.read();
+  std::vector<ThreadProfile> profiles(1);
+  REQUIRE(probe_stored_gemms(probes, checkpoint::GgmlType::q4_k, profiles,
+                             [](double) { return true; }));
+  const StoredGemm* const gemm = find_stored_gemm(profiles.front(), "Q4_K");
+  REQUIRE(gemm != nullptr);
+  const auto& inputs = gemm->cold.axes[1];
+  CHECK(std::ranges::all_of(inputs, [](double in) { return to_integer(in) % 256 == 0; }));
+  CHECK(gemm->cold.seconds.front().value_or(0) > 0);
+  CHECK(gemm->warm.seconds.front().value_or(0) > 0);
+}
