@@ -2,6 +2,7 @@
 // near the known ones.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,13 +12,16 @@
 
 namespace headroom {
 
-/// A plan whose iteration was measured: a training step, a decode step, or a pass of an encoder.
+/// A plan whose iteration was measured: a training step, a decode step, or a pass of an encoder; or
+/// a run of many, with its own prediction.
 struct MeasuredRun {
   std::string name;
   PlanQuestion question;
   PlanRequest request;
   double time_s = 0;
   std::optional<Integer> memory_bytes;  ///< allocated tensors of the worst rank
+  /// Predicts `time_s` by other rates of the question's device; empty: the time of an iteration.
+  std::function<double(const DeviceRates&)> seconds{};
 };
 
 /// A run beside its predictions.

@@ -162,7 +162,8 @@ void add_calibrate(Command root, int& status) {
   add_backend_option(command, options->options.backend);
   command.add_text("--from", "RUNS.jsonl", options->runs,
                    "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
-                   "[\"fit\", …], \"time_s\": …} or [\"serve\", …], \"output_tokens_per_s\": …}");
+                   "[\"fit\", …], \"time_s\": …} or {\"command\": [\"serve\", …], "
+                   "\"output_tokens_per_s\": …}");
   command.add_text("--machine", "MACHINE", options->machine,
                    "With --from: the device of the runs, a name of `headroom machines` or a file");
   const auto set_threads = [options](const std::vector<std::string>& words) {

@@ -12,6 +12,7 @@
 #include "output.h"
 #include "plan_option_values.h"
 #include "plan_options.h"
+#include "serve_command.h"
 #include "user_settings.h"
 
 namespace headroom::cli {
@@ -83,10 +84,10 @@ std::optional<Speculation> speculation_of(const ServeCommand& command) {
   return Speculation{drafter_of(command), command.draft_tokens, *command.acceptance};
 }
 
-void run_serve(ServeCommand& command, int& status) {
+/// Fills in what the options leave to the requests.
+ServeQuestion served_question(ServeCommand& command) {
   PlanOptions& options = command.options;
   refuse_ignored_options(options);
-  ReportOutput output(options.output);
   ServeQuestion question = command.question;
   question.traffic.arrivals = arrivals_of(command);
   question.speculation = speculation_of(command);
@@ -94,6 +95,13 @@ void run_serve(ServeCommand& command, int& status) {
   options.seq_len = longest_request(question.traffic);
   fill_in_machine(options.machine);
   question.plan = question_of(options);
+  return question;
+}
+
+void run_serve(ServeCommand& command, int& status) {
+  PlanOptions& options = command.options;
+  ReportOutput output(options.output);
+  ServeQuestion question = served_question(command);
   const bool searches = !question.targets.empty() && !command.count_is_given;
   const ServeReport report =
       searches ? make_serve_report(std::move(question), options.fixed, command.most_devices)
@@ -241,19 +249,38 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
       .group(kTargetGroup);
 }
 
-}  // namespace
-
-void add_serve(Command root, int& status) {
-  auto options = std::make_shared<ServeCommand>();
-  Command command = root.add_command(
-      "serve", "Simulate requests under continuous batching: latency, throughput, devices needed");
-  const Option count = add_serving_plan_options(command, options->options);
+/// Returns the option --count.
+Option add_options(Command command, const std::shared_ptr<ServeCommand>& options) {
+  Option count = add_serving_plan_options(command, options->options);
   add_traffic(command, options);
   add_scheduler(command, options);
   add_speculation(command, options);
   add_targets(command, options);
   // --output is the length of an answer here.
   add_output_options(command, options->options.output, "-o,--output-file");
+  return count;
+}
+
+}  // namespace
+
+ServedRun served_run(const std::vector<std::string>& words) {
+  Application parser("headroom", "", "");
+  const auto command = std::make_shared<ServeCommand>();
+  (void)add_options(parser.root().add_command("serve", ""), command);
+  std::vector<std::string> arguments{"serve"};
+  arguments.insert(arguments.end(), words.begin(), words.end());
+  parser.run(arguments);
+  ServedRun run;
+  run.question = served_question(*command);
+  run.request = request_of(command->options);
+  return run;
+}
+
+void add_serve(Command root, int& status) {
+  auto options = std::make_shared<ServeCommand>();
+  Command command = root.add_command(
+      "serve", "Simulate requests under continuous batching: latency, throughput, devices needed");
+  const Option count = add_options(command, options);
   command.set_footer(
       "Examples:\n"
       "  headroom serve llama-3-8b --machine h100-80gb --input 2000 --output 300 --rate 5\n"

@@ -11,6 +11,7 @@
 #include "json_text.h"
 #include "plan_options.h"
 #include "plan_violations.h"
+#include "serve_command.h"
 
 namespace headroom::cli {
 namespace {
@@ -21,14 +22,35 @@ using Words = std::vector<std::string>;
 constexpr double kMostBytes = 1152921504606846976.0;
 
 [[noreturn]] void fail(const std::string& where, const std::string& message) {
-  throw Error(ErrorCode::invalid_input, message, where,
-              R"(a line is {"command": ["fit", "MODEL", …], "time_s": 0.281}, with an optional )"
-              R"("memory_bytes" and "name")");
+  throw Error(
+      ErrorCode::invalid_input, message, where,
+      R"(a line is {"command": ["fit", "MODEL", …], "time_s": 0.281} or )"
+      R"({"command": ["serve", "MODEL", …], "output_tokens_per_s": 5200}, with an optional )"
+      R"("memory_bytes" and "name")");
 }
 
-/// The words of `command` after "fit", without its machine. Throws if it names another one.
-Words plan_words(const nlohmann::json& command, const std::string& machine,
-                 const std::string& where) {
+/// Commands whose predictions can be measured, with the figure of a line that was.
+enum class RunFigure { iteration, throughput };
+
+const char* key_of(RunFigure measured) {
+  switch (measured) {
+    case RunFigure::iteration:
+      return "time_s";
+    case RunFigure::throughput:
+      break;
+  }
+  return "output_tokens_per_s";
+}
+
+/// A command's words after its name, without its machine.
+struct MeasuredCommand {
+  RunFigure measured = RunFigure::iteration;
+  Words words;
+};
+
+/// Throws if `command` is none of them, or names another machine.
+MeasuredCommand measured_command(const nlohmann::json& command, const std::string& machine,
+                                 const std::string& where) {
   if (!command.is_array()) fail(where, "\"command\" is not a list of words");
   Words words;
   for (const nlohmann::json& word : command) {
@@ -36,8 +58,9 @@ Words plan_words(const nlohmann::json& command, const std::string& machine,
     words.push_back(word.get<std::string>());
   }
   if (!words.empty() && words.front() == "headroom") words.erase(words.begin());
-  if (words.empty() || words.front() != "fit") {
-    fail(where, "\"command\" is not a fit command, whose step could be predicted");
+  const bool served = !words.empty() && words.front() == "serve";
+  if (words.empty() || (words.front() != "fit" && !served)) {
+    fail(where, "\"command\" is neither a fit nor a serve command, which could be predicted");
   }
   words.erase(words.begin());
   constexpr std::string_view kOption = "--machine";
@@ -55,7 +78,22 @@ Words plan_words(const nlohmann::json& command, const std::string& machine,
     }
     word = words.erase(word, joined ? next : next + 1);
   }
-  return words;
+  return {served ? RunFigure::throughput : RunFigure::iteration, words};
+}
+
+/// The simulation of these words; `tokens_per_s` becomes the time of all its requests.
+void set_serving(Words words, const std::string& machine, double tokens_per_s, MeasuredRun& run) {
+  words.insert(words.end(), {"--machine", machine});
+  const ServedRun served = served_run(words);
+  run.question = served.question.plan;
+  run.request = served.request;
+  const ServeFigures figures = simulate(served.question, served.request.choice).figures;
+  run.time_s = figures.output_tokens_per_s * figures.duration_s / tokens_per_s;
+  run.seconds = [served](const DeviceRates& rates) {
+    ServeQuestion question = served.question;
+    question.plan.rates = rates;
+    return simulate(question, served.request.choice).figures.duration_s;
+  };
 }
 
 /// The planner's question of these words.
@@ -84,18 +122,18 @@ double positive(const nlohmann::json& line, const char* key, const std::string& 
 MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
                      const std::string& where) {
   if (!line.is_object()) fail(where, "is not an object");
-  constexpr std::string_view kKnown[] = {"command", "time_s", "memory_bytes", "name"};
+  if (!line.contains("command")) fail(where, "has no \"command\"");
+  const auto [measured, words] = measured_command(line["command"], machine, where);
+  const char* const figure = key_of(measured);
+  const std::string_view known[] = {"command", figure, "memory_bytes", "name"};
   for (const auto& [key, value] : line.items()) {
-    if (std::ranges::find(kKnown, key) == std::end(kKnown)) {
+    if (std::ranges::find(known, key) == std::end(known)) {
       fail(where, fmt::format("has an unknown key \"{}\"", key));
     }
   }
-  for (const char* const key : {"command", "time_s"}) {
-    if (!line.contains(key)) fail(where, fmt::format("has no \"{}\"", key));
-  }
+  if (!line.contains(figure)) fail(where, fmt::format("has no \"{}\"", figure));
   MeasuredRun run;
-  const Words words = plan_words(line["command"], machine, where);
-  run.time_s = positive(line, "time_s", where);
+  run.time_s = positive(line, figure, where);
   if (line.contains("memory_bytes")) {
     const double bytes = positive(line, "memory_bytes", where);
     if (bytes > kMostBytes) fail(where, "\"memory_bytes\" is more than any device holds");
@@ -104,7 +142,14 @@ MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
   run.name = fmt::format("{}", fmt::join(words, " "));
   if (line.contains("name") && line["name"].is_string()) run.name = line["name"];
   try {
-    set_plan(words, machine, run);
+    switch (measured) {
+      case RunFigure::iteration:
+        set_plan(words, machine, run);
+        break;
+      case RunFigure::throughput:
+        set_serving(words, machine, run.time_s, run);
+        break;
+    }
     const PlanChoice choice = resolve(run.request, run.question.load);
     const Planner planner(run.question.model.spec, run.question.query, run.question.rates);
     require_legal(choice, run.question.load, planner.limits(run.question.load.seq_len));

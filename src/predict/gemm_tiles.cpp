@@ -10,6 +10,7 @@ namespace {
 struct Tile {
   double rows;
   double columns;
+  double rate = 1;  ///< fraction of the full rate
 };
 
 /// Tiles that reach the full rate: 256 × 128 and 128 × 256, "most efficient, but fewer tiles", and
@@ -29,7 +30,7 @@ double computed(const GemmSizes& sizes, const Tile& tile, double processors) {
   const double parts =
       std::max(1.0, std::min(std::floor(processors / tiles), sizes.in_features / kLeastSplit));
   const double waves = std::ceil(tiles / processors);
-  return waves * processors * tile.rows * tile.columns / std::floor(parts);
+  return waves * processors * tile.rows * tile.columns / std::floor(parts) / tile.rate;
 }
 
 }  // namespace
@@ -61,6 +62,7 @@ double tiled_share(const GemmSizes& sizes, std::int64_t processors) {
   const auto all = static_cast<double>(processors);
   double least =
       std::min(computed(sizes, {few, kColumns}, all), computed(sizes, {few, kLong}, all));
+  least = std::min(least, computed(sizes, {std::min(few, 64.0), 64.0, 0.5}, all));
   if (rows > kRows) least = std::min(least, computed(sizes, {kLong, kColumns}, all));
   return std::max(1.0, least / needed);
 }

@@ -1,0 +1,20 @@
+// The questions of `headroom serve`, for other commands.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headroom/serve.h"
+
+namespace headroom::cli {
+
+struct ServedRun {
+  ServeQuestion question;
+  PlanRequest request;
+};
+
+/// The question of a serve command by its words after "serve", with the plan that they name. Throws
+/// Error{invalid_input} for words that it does not take, and as the command does.
+[[nodiscard]] ServedRun served_run(const std::vector<std::string>& words);
+
+}  // namespace headroom::cli
