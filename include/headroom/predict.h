@@ -46,9 +46,11 @@ struct EffectiveRates {
   std::int64_t processors = 0;  ///< between which the tiles of GEMMs divide; 0: as if any number
 };
 
-/// Processors whose waves of tiles count in GEMMs for `purpose`; 0: none. Training's GEMMs have
-/// thousands of rows, so many tiles that the last wave hardly counts (docs/device-time.md).
-[[nodiscard]] std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose) noexcept;
+/// Processors whose waves of tiles count in GEMMs of `dtype` for `purpose`; 0: none. Training's
+/// GEMMs have thousands of rows, so many tiles that the last wave hardly counts, and float32
+/// without tensor cores has tiles down to 32 × 32 (docs/device-time.md).
+[[nodiscard]] std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose,
+                                             DType dtype) noexcept;
 
 /// Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
 [[nodiscard]] EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose,

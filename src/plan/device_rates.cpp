@@ -71,8 +71,9 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
 }
 
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
-  rates.flops_per_s = effective_rates(sheet, purpose, dtype).peak_flops_per_s;
-  rates.processors = tiling_processors(sheet, purpose);
+  const EffectiveRates effective = effective_rates(sheet, purpose, dtype);
+  rates.flops_per_s = effective.peak_flops_per_s;
+  rates.processors = effective.processors;
   rates.memory_bytes_per_s = sheet.memory_bytes_per_s;
   rates.memory_bytes = sheet.memory.total.bytes;
   rates.driver_bytes = sheet.memory.total.bytes - sheet.memory.usable.bytes;

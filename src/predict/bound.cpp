@@ -35,7 +35,8 @@ std::string_view name_of(TimeBasis basis) noexcept {
   return kBases[static_cast<std::size_t>(basis)].name;
 }
 
-std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose) noexcept {
+std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose, DType dtype) noexcept {
+  if (dtype == DType::float32) return 0;
   switch (purpose) {
     case Purpose::serve:
       return rates.processors ? rates.processors->count : 0;
@@ -54,7 +55,7 @@ EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DTy
   }
   const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
   return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory,
-          tiling_processors(rates, purpose)};
+          tiling_processors(rates, purpose, dtype)};
 }
 
 }  // namespace headroom

@@ -18,6 +18,10 @@ struct Tile {
 constexpr double kRows = 128;
 constexpr double kColumns = 128;
 constexpr double kLong = 256;
+/// A smaller tile reads twice the operands of 128 × 128 per product, so that it reaches about half
+/// the rate; it is faster where few large tiles leave most processors idle.
+constexpr double kSmall = 64;
+constexpr double kSmallRate = 0.5;
 /// Rows of one tensor-core instruction, to which tiles of few rows are cut (PTX ISA, mma.m16n8).
 constexpr double kInstructionRows = 16;
 /// Least inner dimension of a part of split-K: eight steps of 64.
@@ -62,7 +66,7 @@ double tiled_share(const GemmSizes& sizes, std::int64_t processors) {
   const auto all = static_cast<double>(processors);
   double least =
       std::min(computed(sizes, {few, kColumns}, all), computed(sizes, {few, kLong}, all));
-  least = std::min(least, computed(sizes, {std::min(few, 64.0), 64.0, 0.5}, all));
+  least = std::min(least, computed(sizes, {std::min(few, kSmall), kSmall, kSmallRate}, all));
   if (rows > kRows) least = std::min(least, computed(sizes, {kLong, kColumns}, all));
   return std::max(1.0, least / needed);
 }

@@ -59,6 +59,22 @@ TEST_CASE("few rows take the arithmetic of the next multiple of 16") {
   CHECK(share_of(kUp, 48) == doctest::Approx(1));
 }
 
+// 128 × 384 on 108 processors: three tiles of 128 × 128 use 3 of them, too few inputs for split-K;
+// twelve of 64 × 64 at half the rate use 12.
+TEST_CASE("small tiles at half the rate serve GEMMs of few large ones") {
+  const auto seconds = [](const MachineProfile& machine) {
+    Workload workload;
+    workload.seq_len = 128;
+    workload.dtype = workload.kv_dtype = DType::bfloat16;
+    const TimePrediction time = predict_time(gpt(384, 3, 1), workload, machine, {});
+    const auto found =
+        std::ranges::find(time.operators, "decoder.layers.attention.out", &OperatorTime::path);
+    REQUIRE(found != time.operators.end());
+    return found->time_s;
+  };
+  CHECK(seconds(machine_of(108)) / seconds(machine_of({})) == doctest::Approx(2 * 108.0 / 12));
+}
+
 TEST_CASE("training's GEMMs are not counted in waves") {
   PlanQuery query;
   query.purpose = Purpose::train;

@@ -39,10 +39,12 @@ double seconds_outside_head(const AnalyzeReport& report) {
 
 }  // namespace
 
-TEST_CASE("time by a datasheet is the roofline of every operator at the assumed efficiencies") {
-  const AnalyzeReport report = predicted("llama-3-8b", request_of(512), {});
-  const MachineProfile machine = find_machine("a100-80gb");
-  const auto rates = std::get<DatasheetRates>(machine.rates);
+TEST_CASE("without tiles, time by a datasheet is every operator's roofline at its efficiencies") {
+  MachineProfile machine = find_machine("a100-80gb");
+  auto& rates = std::get<DatasheetRates>(machine.rates);
+  rates.processors.reset();
+  AnalyzeReport report = make_analyze_report(load_model("llama-3-8b"), request_of(512));
+  add_prediction(report, machine, {});
   const Bindings values = bindings_of(report.workload, report.graph);
   const auto number = [&](const Expr& expr) { return static_cast<double>(expr.evaluate(values)); };
   const Efficiency reached = efficiency_of(rates, Purpose::serve, DType::bfloat16).fractions;
@@ -56,6 +58,27 @@ TEST_CASE("time by a datasheet is the roofline of every operator at the assumed 
   }
   CHECK(report.time->total_s == doctest::Approx(expected).epsilon(1e-9));
   CHECK(report.time->basis == TimeBasis::assumed);
+}
+
+TEST_CASE("whole tiles never make a GEMM faster, and float32 has none") {
+  MachineProfile machine = find_machine("a100-80gb");
+  MachineProfile without = machine;
+  std::get<DatasheetRates>(without.rates).processors.reset();
+  for (const DType dtype : {DType::bfloat16, DType::float32}) {
+    for (const std::int64_t tokens : {1, 17, 128, 512, 1000}) {
+      CAPTURE(name_of(dtype));
+      CAPTURE(tokens);
+      WorkloadRequest request = request_of(tokens);
+      request.dtype = dtype;
+      const AnalyzeReport report = make_analyze_report(load_model("bert-base"), request);
+      AnalyzeReport tiled = report;
+      AnalyzeReport free = report;
+      add_prediction(tiled, machine, {});
+      add_prediction(free, without, {});
+      CHECK(tiled.time->total_s >= free.time->total_s);
+      if (dtype == DType::float32) CHECK(tiled.time->total_s == free.time->total_s);
+    }
+  }
 }
 
 TEST_CASE("operators sum to the total, and the range contains it") {
