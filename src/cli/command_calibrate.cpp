@@ -180,7 +180,7 @@ void add_calibrate(Command root, int& status) {
   };
   options->kernels.push_back(
       command.add_list("--weights", "FORMAT", set_formats,
-                       "Measure GEMMs of weights stored in these formats instead (q8_0, q4_k, …), "
+                       "Measure GEMMs of weights stored in these formats instead, such as q4_k, "
                        "and add them to the profile"));
   options->measuring = options->kernels;
   options->measuring.push_back(

@@ -128,8 +128,9 @@ void add_rates(const DatasheetRates& rates, Json& json) {
   json["memory"] = {{"total", figure_json(rates.memory.total)},
                     {"usable", figure_json(rates.memory.usable)}};
   json["power_w"] = number_or_null(rates.power_w);
-  if (rates.processors) {
-    json["processors"] = {{"count", rates.processors->count}, {"source", rates.processors->source}};
+  json["processors"] = nullptr;
+  if (const auto& processors = rates.processors) {
+    json["processors"] = {{"count", processors->count}, {"source", processors->source}};
   }
   json["compute_efficiency"] = number_or_null(rates.given.matrix);
   json["memory_efficiency"] = number_or_null(rates.given.memory);
