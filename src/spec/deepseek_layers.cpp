@@ -47,7 +47,7 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   latent.q_lora_rank = config.count_or({"q_lora_rank"}, absent);
   latent.kv_lora_rank = config.size_or({"kv_lora_rank"}, 512);
   latent.qk_nope_head_dim = config.size_or({"qk_nope_head_dim"}, sizes.qk_nope_head_dim);
-  latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, 64);
+  latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, sizes.qk_rope_head_dim);
   latent.bias = config.flag_or({"attention_bias"}, false);
   attention.output_bias = latent.bias;
   // One latent vector yields K and V of every head, so there are as many KV heads as query heads.
@@ -106,8 +106,8 @@ ExpertsSpec read_balanced_experts(ConfigReader& config, const ExpertKeys& keys,
                                   const BalancedDefaults& absent) {
   ExpertsSpec experts = read_shared_and_routed_experts(
       config, keys, {absent.intermediate_size, 1, absent.scaling_factor});
-  // dots.llm1 names the method here, whose scores are sigmoids.
-  (void)config.choice_or<bool>({"scoring_func"}, {{"sigmoid", true}, {"noaux_tc", true}}, true);
+  const bool renamed = config.is_text("scoring_func", absent.sigmoid_scores);
+  config.expect_text("scoring_func", renamed ? absent.sigmoid_scores : "sigmoid");
   config.expect_text("topk_method", "noaux_tc");
   balance_experts(config, experts, absent.groups);
   return experts;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "config_reader.h"
 #include "decoder.h"
@@ -20,6 +21,7 @@ struct LatentSizes {
   std::int64_t q_lora_rank = 1536;
   std::int64_t qk_nope_head_dim = 128;
   std::int64_t value_head_dim = 128;
+  std::int64_t qk_rope_head_dim = 64;
 };
 
 /// Reads multi-head latent attention (arXiv 2405.04434, section 2.1) into the stack of `spec`,
@@ -60,6 +62,7 @@ struct BalancedDefaults {
   std::int64_t intermediate_size = 0;  ///< of one routed expert
   double scaling_factor = 1;
   ExpertGroups groups{};
+  std::string_view sigmoid_scores = "sigmoid";  ///< a value of scoring_func beside that one
 };
 
 /// Reads experts of which one is shared by default, with balanced routing.

@@ -152,11 +152,26 @@ std::map<std::string, json> configs_of_all_families() {
 
 json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 
+/// A config of `type` with the keys that its class requires, and the type of the text model in
+/// `keys`.
+json least_config(const std::string& type, const json& keys) {
+  if (type == "bailing_moe_v2")
+    return read_config(data_folder() / "families/bailing_moe_v2/config.json");
+  json config{{"model_type", type}};
+  if (type == "zamba2") config["hidden_size"] = 2560;
+  if (type == "dots1") config.update({{"n_routed_experts", 8}, {"num_experts_per_tok", 2}});
+  if (keys.contains("text_config")) {
+    config["text_config"] = {{"model_type", keys["text_config"]["model_type"]}};
+  }
+  return config;
+}
+
 }  // namespace
 
 // Keys of published repositories that their classes in transformers 5.24 do not read:
 // ERNIE-4.5-21B, Granite 4.0, Falcon-H1, Hunyuan-A13B, Nemotron Nano 9B v2, Zamba2-1.2B, dots.llm1,
-// Ling-mini-2.0, wav2vec2-base, PaliGemma 2, SmolVLM, InternVL3.5, RecurrentGemma.
+// Ling-mini-2.0, wav2vec2-base, PaliGemma 2 9B (1024 positions by its text size, whatever its
+// image: convert_paligemma2_weights_to_hf.py), CLIP, SmolVLM, InternVL3.5, RecurrentGemma.
 TEST_CASE("keys that published configs have and their classes do not read change nothing") {
   const std::map<std::string, json> published{
       {"ernie4_5_moe",
@@ -165,11 +180,23 @@ TEST_CASE("keys that published configs have and their classes do not read change
       {"falcon_h1", {{"mlp_expansion_factor", 8}}},
       {"hunyuan_v1_moe",
        {{"num_media_embeds", 257}, {"vit_norm_type", "fused"}, {"dense_list", {4096, 0}}}},
-      {"nemotron_h", {{"num_query_groups", 8}}},
-      {"zamba2", {{"ffn_hidden_size", 10240}, {"use_shared_block_lora", true}}},
+      {"nemotron_h", {{"num_query_groups", 2}}},
+      {"zamba2",
+       {{"ffn_hidden_size", 2560}, {"num_query_groups", 2}, {"use_shared_block_lora", true}}},
       {"dots1", {{"scoring_func", "noaux_tc"}}},
       {"wav2vec2", {{"mask_channel_length", 10}, {"freeze_feat_extract_train", true}}},
-      {"paligemma", {{"_vocab_size", 257152}}},
+      {"paligemma",
+       {{"_vocab_size", 257152},
+        {"vision_config",
+         {{"hidden_size", 1152},
+          {"intermediate_size", 4096},
+          {"num_hidden_layers", 27},
+          {"num_attention_heads", 16},
+          {"patch_size", 14},
+          {"image_size", 224},
+          {"vision_use_head", false},
+          {"num_positions", 1024}}}}},
+      {"clip_vision_model", {{"num_positions", 50}}},
       {"recurrent_gemma", {{"embeddings_scale_by_sqrt_dim", true}}},
       {"smolvlm",
        {{"do_image_splitting", true},
@@ -183,12 +210,7 @@ TEST_CASE("keys that published configs have and their classes do not read change
        {{"text_config", {{"model_type", "qwen2"}, {"ep_size", 1}, {"use_deepep", false}}}}}};
   for (const auto& [type, keys] : published) {
     CAPTURE(type);
-    json config{{"model_type", type}};
-    if (type == "zamba2") config["hidden_size"] = 2560;
-    if (type == "dots1") config.update({{"n_routed_experts", 8}, {"num_experts_per_tok", 2}});
-    if (keys.contains("text_config")) {
-      config["text_config"] = {{"model_type", keys["text_config"]["model_type"]}};
-    }
+    json config = least_config(type, keys);
     const Integer plain = parameters_of(read(config));
     config.update(keys);
     const ModelSpec spec = read(config);
@@ -197,27 +219,55 @@ TEST_CASE("keys that published configs have and their classes do not read change
   }
 }
 
+// Values that name another operator or another size than the class has.
+TEST_CASE("values of training code's keys that would change a figure are refused") {
+  struct Refused {
+    const char* type;
+    const char* key;
+    json value;
+  };
+  const std::vector<Refused> cases{{"ernie4_5_moe", "use_rmsnorm", false},
+                                   {"bailing_moe_v2", "use_rmsnorm", false},
+                                   {"granitemoehybrid", "normalization_function", "layernorm"},
+                                   {"zamba2", "gated_linear_unit", false},
+                                   {"recurrent_gemma", "embeddings_scale_by_sqrt_dim", false},
+                                   {"smolvlm", "qk_layer_norms", true},
+                                   {"smolvlm", "use_resampler", true}};
+  for (const Refused& refused : cases) {
+    CAPTURE(std::string(refused.type));
+    CAPTURE(std::string(refused.key));
+    const bool wraps = std::string(refused.type) == "smolvlm";
+    const json keys = wraps ? json{{"text_config", {{"model_type", "llama"}}}} : json::object();
+    json config = least_config(refused.type, keys);
+    REQUIRE_NOTHROW((void)read(config));
+    (wraps ? config["text_config"] : config)[refused.key] = refused.value;
+    CHECK(refusal_of([&] { (void)read(config); }).find(refused.key) != std::string::npos);
+  }
+}
+
 // MiniCPM3-4B: transformers 5.24 counts 4,073,875,968 parameters. Only 32 of a head's dimensions
-// turn.
+// turn, as in a config that leaves their number to the class.
 TEST_CASE("RoPE of latent attention has a factor for each pair that it turns") {
   const std::vector<double> factors(16, 1.0);
-  const json config{{"model_type", "minicpm3"},
-                    {"hidden_size", 2560},
-                    {"intermediate_size", 6400},
-                    {"num_hidden_layers", 62},
-                    {"num_attention_heads", 40},
-                    {"num_key_value_heads", 40},
-                    {"vocab_size", 73448},
-                    {"kv_lora_rank", 256},
-                    {"q_lora_rank", 768},
-                    {"qk_nope_head_dim", 64},
-                    {"qk_rope_head_dim", 32},
-                    {"tie_word_embeddings", true},
-                    {"rope_scaling",
-                     {{"type", "longrope"},
-                      {"long_factor", factors},
-                      {"short_factor", factors},
-                      {"original_max_position_embeddings", 32768}}}};
+  json config{{"model_type", "minicpm3"},
+              {"hidden_size", 2560},
+              {"intermediate_size", 6400},
+              {"num_hidden_layers", 62},
+              {"num_attention_heads", 40},
+              {"num_key_value_heads", 40},
+              {"vocab_size", 73448},
+              {"kv_lora_rank", 256},
+              {"q_lora_rank", 768},
+              {"qk_nope_head_dim", 64},
+              {"qk_rope_head_dim", 32},
+              {"tie_word_embeddings", true},
+              {"rope_scaling",
+               {{"type", "longrope"},
+                {"long_factor", factors},
+                {"short_factor", factors},
+                {"original_max_position_embeddings", 32768}}}};
+  CHECK(parameters_of(read(config)) == 4'073'875'968);
+  config.erase("qk_rope_head_dim");
   CHECK(parameters_of(read(config)) == 4'073'875'968);
 }
 

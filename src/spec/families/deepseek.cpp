@@ -82,8 +82,9 @@ void read_dots1(ConfigReader& config, ModelSpec& spec) {
   const std::vector<bool> windowed = read_windowed_layers(
       config, stack.num_layers, [&](std::int64_t layer) { return layer >= full_layers; });
   set_windows(stack, windowed, window);
+  // Its files name the method of balancing there, whose scores are sigmoids.
   const ExpertsSpec experts =
-      read_balanced_experts(config, {{"n_routed_experts"}, 0, 0}, {1408, 1});
+      read_balanced_experts(config, {{"n_routed_experts"}, 0, 0}, {1408, 1, {}, "noaux_tc"});
   spread_experts(config, stack, experts, 0);
 }
 

@@ -50,12 +50,12 @@ void read_minicpm3(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = deepseek_defaults(32768);
   defaults.rope.layout = RopeLayout::half_split;
   defaults.norm_eps = 1e-5;
-  if (config.has("qk_rope_head_dim")) {
-    defaults.head_dim = config.size({"qk_rope_head_dim"});  // the dimensions that RoPE turns
-  }
+  // The dimensions that RoPE turns, of which the class has 32 (MiniCPM3Config, transformers).
+  const std::int64_t rotary = config.size_or({"qk_rope_head_dim"}, 32);
+  defaults.head_dim = rotary;
   read_decoder(config, spec, defaults);
   const std::int64_t head_dim = spec.hidden_size / spec.decoder->self_attention.num_attention_heads;
-  read_latent_attention(config, spec, {768, 64, head_dim});
+  read_latent_attention(config, spec, {768, 64, head_dim, rotary});
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
   read_scales(config, spec, {12, 1.4, 256});
 }

@@ -142,8 +142,7 @@ void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
     stack.variant_of_layer.push_back(static_cast<std::size_t>(block));
   }
   config.expect_number("sliding_window", 0);
-  config.expect_number("num_query_groups", static_cast<double>(attention.num_key_value_heads));
-  config.ignore({"norm_eps", "hidden_dropout", "mtp_hybrid_override_pattern",
+  config.ignore({"num_query_groups", "norm_eps", "hidden_dropout", "mtp_hybrid_override_pattern",
                  "mtp_layers_block_type", "num_nextn_predict_layers"});
 }
 

@@ -63,7 +63,7 @@ AttentionSpec read_shared_attention(ConfigReader& config, std::int64_t hidden_si
   attention.fixed_scale = 1 / std::sqrt(static_cast<double>(attention.head_dim) / 2);
   config.expect_number("attention_hidden_size", static_cast<double>(width));
   config.expect_number("attention_head_dim", static_cast<double>(attention.head_dim));
-  config.ignore({"kv_channels", "num_query_groups"});
+  config.ignore({"kv_channels", "num_query_groups", "ffn_hidden_size"});
   return attention;
 }
 
@@ -77,7 +77,6 @@ SharedBlockSpec read_shared_block(ConfigReader& config, const ModelSpec& spec) {
   block.num_blocks = config.size_or({"num_mem_blocks"}, 1);
   block.adapter_rank = config.size_or({"adapter_rank"}, 128);
   block.adapts_attention = config.flag_or({"use_shared_attention_adapter"}, false);
-  config.expect_number("ffn_hidden_size", static_cast<double>(block.ffn.intermediate_size));
   config.expect_flag("gated_linear_unit", true);
   // Those of the network, which the class always has.
   config.ignore({"use_shared_mlp_adapter", "use_shared_block_lora"});

@@ -41,8 +41,8 @@ TowerSpec read_encoder(ConfigReader& vision, const ClassSizes& absent) {
   tower.embedding.image = read_square_image(vision, absent);
   tower.position.kind = PositionKind::learned;
   tower.position.max_position_embeddings = tower.embedding.image->num_tokens();
-  vision.expect_number("num_positions",
-                       static_cast<double>(tower.position.max_position_embeddings));
+  // PaliGemma 2's is its text size's whatever its image, CLIP's counts its class token.
+  vision.ignore({"num_positions"});
   StackSpec& stack = tower.stack;
   stack.num_layers = vision.layers_or({"num_hidden_layers"}, absent.layers);
   stack.self_attention = multi_head_attention(vision, "num_attention_heads",
