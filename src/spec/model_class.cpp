@@ -127,6 +127,11 @@ HeadSpec last_token_classifier(ConfigReader& config) {
   return classifier_head(classifier);
 }
 
+void read_padding_of_text(ConfigReader& text, HeadSpec& head) {
+  if (!head.classifier || head.classifier->input != ClassifierInput::last_token) return;
+  head.classifier->token_id = read_token_id(text, "pad_token_id");
+}
+
 HeadSpec language_model_head(const LanguageModelHeadSpec& language_model) {
   HeadSpec head;
   head.language_model = language_model;

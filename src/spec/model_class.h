@@ -67,6 +67,9 @@ void read_num_labels(ConfigReader& config, ModelSpec& spec);
 [[nodiscard]] HeadSpec answer_span_head(ConfigReader& config);
 /// A decoder's classifier of whole sequences, by their last token that is not `pad_token_id`.
 [[nodiscard]] HeadSpec last_token_classifier(ConfigReader& config);
+/// Takes the padding token of a classifier of last tokens from the config of the text model, as a
+/// multimodal model's class does.
+void read_padding_of_text(ConfigReader& text, HeadSpec& head);
 /// A decoder's classifier of every token.
 [[nodiscard]] HeadSpec every_token_classifier(ConfigReader& config);
 /// A token id, if the config gives one; some write -1 for none.

@@ -122,12 +122,15 @@ ModelClasses gemma3_classes() {
   return either_of(decoder_classes("Gemma3", {.tied = true, .float32_logits = true}), text);
 }
 
-// Its head is that of its text model.
+// The class with the head of its text model; the others have their own.
 constexpr std::string_view kGemma3 = "Gemma3ForConditionalGeneration";
 
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
-  const HeadSpec head = spec.head;
-  read_text_config(config, spec, gemma3_classes(), read_gemma3_text);
+  HeadSpec head = spec.head;
+  read_text_config(config, spec, gemma3_classes(), [&](ConfigReader& text, ModelSpec& of_text) {
+    read_gemma3_text(text, of_text);
+    read_padding_of_text(text, head);
+  });
   if (spec.architecture != kGemma3) spec.head = head;
   if (spec.head.language_model) spec.head.language_model->soft_cap = 0;  // this class applies none
   note_absent_tower(config, AbsentTower::default_sizes, spec);

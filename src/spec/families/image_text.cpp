@@ -13,6 +13,9 @@ namespace {
 constexpr std::string_view kLlamaSizes = R"({"hidden_size": 4096, "intermediate_size": 11008,
     "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000})";
 
+constexpr std::string_view kInternvlTraining[] = {"ep_size", "micro_forward", "skip_checkpoint",
+                                                  "use_deepep", "debug"};
+
 /// MiniCPM-V: the text model's keys stand beside vision_config, and its family follows from the
 /// version (OpenBMB; modeling_minicpmv.py).
 Family minicpmv_family() {
@@ -127,7 +130,8 @@ std::vector<Family> image_text_families() {
                           .text_type = "qwen2",
                           .count_towers = read_internvl_tower,
                           .tying = HeadTying::whole_else_tied,
-                          .names = wrapped_internvl_names()}),
+                          .names = wrapped_internvl_names(),
+                          .unread_text_keys = kInternvlTraining}),
           wrapper_family({.model_types = {"internvl_chat"},
                           .classes = {"InternVLChatModel"},
                           .bare_classes = {},
@@ -135,7 +139,8 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_internvl_chat_tower,
                           .tying = HeadTying::text,
                           .names = wrapped_internvl_chat_names(),
-                          .text_key = "llm_config"}),
+                          .text_key = "llm_config",
+                          .unread_text_keys = kInternvlTraining}),
           wrapper_family({.model_types = {"lfm2_vl"},
                           .classes = {"Lfm2VlForConditionalGeneration"},
                           .bare_classes = {"Lfm2VlModel"},

@@ -77,7 +77,7 @@ constexpr std::array<NameRule, count> without(std::array<NameRule, count> rules,
 // Either encoder as a model of its own.
 constexpr auto kClipVisionAlone = without(std::to_array(kClip), "vision_tower.", "vision_model.");
 constexpr NameRule kVisualProjection[] = {{"head.visual_projection.%", "visual_projection.%"}};
-// The image encoder with a classifier, in the files of a pair.
+// The image encoder beneath a classifier, whose files keep the name of its module, vision_model.
 constexpr auto kClassifyingEncoder = without(std::to_array(kClip), "vision_tower.", "");
 constexpr NameRule kImageClassifier[] = {{"head.classifier.%", "classifier.%"}};
 constexpr auto kClipTextAlone = without(std::to_array(kClipText), "", "text_model.");

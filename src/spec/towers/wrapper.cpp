@@ -52,7 +52,7 @@ void tie_head(ModelSpec& spec, std::optional<bool> whole, HeadTying tying) {
                                                                   : WeightSharing::separate;
 }
 
-void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {
+void read_text(ConfigReader& text, ModelSpec& spec, const Family& family, const Wrapper& wrapper) {
   family.reader.read(text, spec);
   read_common_keys(text, spec);
   text.ignore({"num_image_tokens"});  // patches of an image: no size of the text model
@@ -61,8 +61,59 @@ void read_text(ConfigReader& text, ModelSpec& spec, const Family& family) {
   text.expect_flag("use_resampler", false);
   text.ignore(
       {"is_llama_config", "neftune_noise_alpha", "perceiver_config", "pixel_shuffle_factor"});
-  // Of InternVL's training.
-  text.ignore({"ep_size", "micro_forward", "skip_checkpoint", "use_deepep", "debug"});
+  for (const std::string_view key : wrapper.unread_text_keys) text.ignore({key});
+}
+
+/// The text model's config, with the values of the wrapper's class that it leaves out.
+ConfigReader text_config_of(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper) {
+  const ConfigReader own = config.object_or_empty(wrapper.text_key);
+  config.ignore_keys_of(own);
+  std::vector<std::string> filled;
+  ConfigReader text = own.with_defaults(wrapper.text_defaults, filled);
+  if (!filled.empty()) {
+    spec.assumptions.push_back(fmt::format("{} omits {}: counted with the defaults of {}",
+                                           wrapper.text_key, fmt::join(filled, ", "),
+                                           spec.architecture));
+  }
+  return text;
+}
+
+/// tie_word_embeddings of the whole model, or of its class of transformers 5, which is noted.
+std::optional<bool> whole_tying(ConfigReader& config, const ConfigReader& text, ModelSpec& spec,
+                                const Wrapper& wrapper, std::string_view architecture) {
+  if (config.has("tie_word_embeddings")) return config.flag_or({"tie_word_embeddings"}, false);
+  const bool by_class = wrapper.tying == HeadTying::whole_else_tied && leaves_tying(config, text);
+  if (!by_class) return std::nullopt;
+  spec.assumptions.push_back(fmt::format(
+      "the config leaves out tie_word_embeddings: the head is tied to the word embeddings, as {} "
+      "of transformers 5 has it",
+      architecture));
+  return true;
+}
+
+/// Reads a text model with a config of its own. `head` is that of the whole model's class.
+void read_text_object(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper,
+                      HeadSpec& head) {
+  const std::string architecture = spec.architecture;
+  ConfigReader text = text_config_of(config, spec, wrapper);
+  const Family& family = text_family(text, wrapper.text_type);
+  text.use_class_sizes(text.text_or({"model_type"}, std::string(wrapper.text_type)));
+  spec.text_type = family.model_types.names.front();
+  read_default_class(text, spec, family.classes);
+  if (head.language_model) {
+    tie_head(spec, whole_tying(config, text, spec, wrapper, architecture), wrapper.tying);
+  }
+  read_text(text, spec, family, wrapper);
+  read_padding_of_text(text, head);
+  text.finish();
+}
+
+/// Published before text_config: the text model's keys stand beside vision_config.
+void read_text_beside(ConfigReader& config, ModelSpec& spec, std::string_view text_type) {
+  const Family& family = *find_family(text_type);
+  spec.text_type = text_type;
+  spec.head = family.classes.list.front().head(config);
+  family.reader.read(config, spec);
 }
 
 HeadReader tied_or_not() {
@@ -79,48 +130,19 @@ ModelClasses wrapper_classes(const Wrapper& wrapper) {
 }  // namespace
 
 void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper) {
-  const std::string_view text_type = wrapper.text_type;
-  const HeadSpec head = spec.head;
-  const bool bare = !head.language_model;
+  HeadSpec head = spec.head;
+  const bool replaces_head = !head.language_model;
   const std::string architecture = spec.architecture;
   const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
-  std::optional<bool> whole;
-  if (config.has("tie_word_embeddings")) whole = config.flag_or({"tie_word_embeddings"}, false);
-  const std::string text_key(wrapper.text_key);
-  const bool beside = !config.has(text_key) && config.has("num_hidden_layers");
-  if (!beside) {
-    const ConfigReader own = config.object_or_empty(text_key);
-    config.ignore_keys_of(own);
-    std::vector<std::string> filled;
-    ConfigReader text = own.with_defaults(wrapper.text_defaults, filled);
-    if (!filled.empty()) {
-      spec.assumptions.push_back(fmt::format("{} omits {}: counted with the defaults of {}",
-                                             text_key, fmt::join(filled, ", "), spec.architecture));
-    }
-    const Family& family = text_family(text, text_type);
-    text.use_class_sizes(text.text_or({"model_type"}, std::string(text_type)));
-    spec.text_type = family.model_types.names.front();
-    read_default_class(text, spec, family.classes);
-    if (!bare && wrapper.tying == HeadTying::whole_else_tied && leaves_tying(config, text)) {
-      whole = true;
-      spec.assumptions.push_back(fmt::format(
-          "the config leaves out tie_word_embeddings: the head is tied to the word embeddings, as "
-          "{} of transformers 5 has it",
-          architecture));
-    }
-    tie_head(spec, whole, wrapper.tying);
-    read_text(text, spec, family);
-    text.finish();
+  const bool beside = !config.has(wrapper.text_key) && config.has("num_hidden_layers");
+  if (beside) {
+    read_text_beside(config, spec, wrapper.text_type);
   } else {
-    // Published before text_config: the text model's keys stand beside vision_config.
-    const Family& family = *find_family(text_type);
-    spec.text_type = text_type;
-    spec.head = family.classes.list.front().head(config);
-    family.reader.read(config, spec);
+    read_text_object(config, spec, wrapper, head);
   }
   if (!dtype.empty()) spec.torch_dtype = dtype;
   spec.architecture = architecture;
-  if (bare) spec.head = head;
+  if (replaces_head) spec.head = head;
 }
 
 void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec& spec) {

@@ -1,6 +1,8 @@
 // Multimodal models: towers, a projector, and a text model that is a family of its own.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +39,8 @@ struct Wrapper {
   AbsentTower absent_tower = AbsentTower::default_sizes;
   std::string_view text_key = "text_config";  ///< of the text model's config
   ModelClasses classifiers{{}};               ///< with another head
+  /// Keys of training code in the text model's config, which no class reads.
+  std::span<const std::string_view> unread_text_keys{};
 };
 
 /// The record of a multimodal family. Its text model is counted by the family that
