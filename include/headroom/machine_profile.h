@@ -230,12 +230,18 @@ struct KernelTable {
 /// Table with no point measured.
 [[nodiscard]] KernelTable unmeasured_table(KernelKind kind, KernelGrid axes);
 
+/// Number of points of a calibration, and time per point.
+enum class CalibrationEffort { quick, full };
+
+[[nodiscard]] std::string_view name_of(CalibrationEffort effort) noexcept;
+
 /// Times of GEMMs that read their weights as they are stored: blocks of one of block_formats().
 /// Activations are quantised to int8, as `measure` does.
 struct StoredGemm {
   std::string format;  ///< of the weights: "Q4_K"
   KernelTable cold;    ///< linear_cold
   KernelTable warm;    ///< linear_warm
+  CalibrationEffort effort = CalibrationEffort::full;
 };
 
 /// Formats that headroom's GEMMs can read as they are stored, by the names of ggml's types.
@@ -342,11 +348,6 @@ struct DatasheetRates {
 /// The efficiencies that every command uses: the known ones of the architecture, or those given.
 [[nodiscard]] SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                               DType dtype) noexcept;
-
-/// Number of points of a calibration, and time per point.
-enum class CalibrationEffort { quick, full };
-
-[[nodiscard]] std::string_view name_of(CalibrationEffort effort) noexcept;
 
 /// A machine with its rates.
 struct MachineProfile {

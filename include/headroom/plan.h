@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/device_rates.h"
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
@@ -22,43 +23,6 @@
 #include "headroom/workload.h"
 
 namespace headroom {
-
-/// Rates and memory of one device.
-struct DeviceRates {
-  std::string name;
-  double flops_per_s = 0;
-  std::optional<double> layer_gemm_flops_per_s;  ///< of is_layer_gemm, if in another type
-  std::optional<std::string> conversion;         ///< conversion_note() of that type
-  std::int64_t processors = 0;                   ///< as EffectiveRates::processors
-  double memory_bytes_per_s = 0;
-  Integer memory_bytes = 0;  ///< by the driver
-  Integer driver_bytes = 0;  ///< part of it that no process gets
-  RuntimeMemory runtime;
-  Interconnect link;
-  bool link_is_assumed = true;     ///< inside a node
-  bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
-  Efficiency efficiency;
-  EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
-  std::string efficiency_source;
-  double time_range = 0.5;              ///< as SourcedEfficiency::range
-  double kernel_s = 0;                  ///< training: fixed time of a kernel
-  double collective_latency_s = 10e-6;  ///< of one collective; assumed
-  double collective_step_s = 0;         ///< of one of its steps from rank to rank, besides
-
-  /// False for a machine of which only the memory is known: its plans have no time.
-  [[nodiscard]] bool have_speed() const noexcept { return flops_per_s > 0; }
-};
-
-/// The rates of `machine` for `purpose` with arithmetic in `dtype`. A measured machine's memory is
-/// unknown here and stays 0.
-[[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype);
-/// Those rates with the layers' GEMMs in `arithmetic`, at the efficiency of that type; empty:
-/// `dtype`.
-[[nodiscard]] DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType dtype,
-                                       std::optional<DType> arithmetic);
-
-/// The memory of a machine of processors whose speed was not measured.
-[[nodiscard]] DeviceRates rates_without_speed(std::string name, Integer memory_bytes);
 
 /// Activation recomputation in the backward pass.
 struct Recomputation {

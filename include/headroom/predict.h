@@ -133,10 +133,10 @@ struct RunFigures {
                                                 const TimeRequest& request);
 
 /// Formats of the weights that GEMMs of headroom's kernels read as they are stored ("Q4_K"), in
-/// order; empty where all weights run as plain numbers. Throws Error{invalid_input} for a format
-/// that no kernel reads.
-[[nodiscard]] std::vector<std::string> stored_gemm_formats(const ModelSpec& spec,
-                                                           const Workload& workload);
+/// order: none if only tables are stored so; empty where all weights run as plain numbers. Throws
+/// Error{invalid_input} for a format that no kernel reads.
+[[nodiscard]] std::optional<std::vector<std::string>> stored_gemm_formats(const ModelSpec& spec,
+                                                                          const Workload& workload);
 
 // One rank of a sharded model. The predictor does not link the planner, so that its part is given.
 

@@ -119,7 +119,6 @@ void calibrate_formats(const CalibrateCommand& command) {
   prepare_profile_folder();
   MachineProfile machine = own_machine(command.options.backend);
   measure_stored_gemms(machine, command.formats, command.options);
-  machine.produced_by = current_invocation();
   const StoredFile stored = store_extended_profile(machine, name_of(command.options.backend));
   output.write(render(machine, render_options(command.output, Detail::operators)),
                {note_on(stored)});

@@ -263,6 +263,22 @@ Option add_options(Command command, const std::shared_ptr<ServeCommand>& options
 
 }  // namespace
 
+namespace {
+
+/// Refuses a command whose throughput is not the device's: the arrivals or targets set it.
+void require_saturates(const ServeCommand& command) {
+  if (!command.users) {
+    throw_invalid_input("requests at given times say how fast they come, not how fast a device is",
+                        "measure with as many users as requests run at once, and state --users");
+  }
+  const LatencyTargets& targets = command.question.targets;
+  if (targets.ttft_s || targets.tpot_s || targets.end_to_end_s) {
+    throw_invalid_input("a measured run has no targets", "leave out --ttft, --tpot, --end-to-end");
+  }
+}
+
+}  // namespace
+
 ServedRun served_run(const std::vector<std::string>& words) {
   Application parser("headroom", "", "");
   const auto command = std::make_shared<ServeCommand>();
@@ -270,6 +286,7 @@ ServedRun served_run(const std::vector<std::string>& words) {
   std::vector<std::string> arguments{"serve"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   parser.run(arguments);
+  require_saturates(*command);
   ServedRun run;
   run.question = served_question(*command);
   run.request = request_of(command->options);

@@ -11,6 +11,7 @@
 #include "own_machine.h"
 #include "progress.h"
 #include "run_options.h"
+#include "similar.h"
 #include "standard_streams.h"
 #include "stored_gemms.h"
 #include "user_settings.h"
@@ -40,33 +41,42 @@ MachineProfile profile_or_calibrate(measured::Backend backend, std::vector<std::
   return std::move(stored.profile);
 }
 
+void note_quick_gemms(const MachineProfile& machine, const std::vector<std::string>& formats,
+                      std::vector<std::string>& notes) {
+  const std::vector<std::string> quick = quick_gemms(machine, formats);
+  if (quick.empty()) return;
+  notes.push_back(fmt::format(
+      "GEMMs of {} weights were measured quickly; `headroom calibrate "
+      "--weights {}`, some seconds, predicts more accurately",
+      fmt::join(quick, " and "), detail::lower_case(fmt::format("{}", fmt::join(quick, ",")))));
+}
+
 /// Measures the GEMMs of `formats` that the profile lacks, and stores them if possible.
 void add_missing_gemms(MachineProfile& machine, const std::vector<std::string>& formats,
                        measured::Backend backend, std::vector<std::string>& notes) {
   const std::vector<std::string> missing = missing_gemms(machine, formats);
-  if (missing.empty()) return;
+  if (missing.empty()) return note_quick_gemms(machine, formats, notes);
   write_standard_error(
       fmt::format("headroom: calibrating GEMMs of {} weights\n", fmt::join(missing, " and ")));
   measure_stored_gemms(machine, missing, {backend, measured::Effort::quick, {}});
-  notes.push_back(
-      fmt::format("measured GEMMs of {0} weights quickly; `headroom calibrate "
-                  "--weights {1}` predicts more accurately",
-                  fmt::join(missing, " and "), fmt::join(missing, ",")));
   try {
     (void)store_extended_profile(machine, name_of(backend));
   } catch (const Error& error) {
-    notes.push_back(fmt::format("they are not stored: {}", error.what()));
+    notes.push_back(fmt::format("the GEMMs are not stored: {}", error.what()));
   }
+  note_quick_gemms(machine, formats, notes);
 }
 
-/// Random weights in the types of the model's files or of --weights; plain ones for formats that
-/// calibrations have no rates for, with a note.
+/// A model with the types of its random weights.
 struct RunWeights {
   Model model;
   WorkloadRequest request;
-  std::vector<std::string> formats;  ///< that GEMMs read as they are stored
+  /// Formats that GEMMs read as they are stored; empty where all weights run as plain numbers.
+  std::optional<std::vector<std::string>> formats{};
 };
 
+/// Chooses the types of the model's files or of --weights; float32 for formats that calibrations
+/// have no rates for, with a note.
 RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::string>& notes) {
   const bool quantised = !run.request.weights && is_quantised(run.model.weight_files);
   if (quantised && checkpoint::is_gguf(run.model.weight_files)) {
@@ -78,14 +88,23 @@ RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::
   }
   try {
     run.formats = stored_gemm_formats(run.model.spec, workload);
-  } catch (const Error&) {
-    if (!quantised) throw;
+  } catch (const Error& error) {
+    if (!quantised || error.code() != ErrorCode::invalid_input) throw;
     notes.push_back(
         fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
                     "for those of {}, which measure runs",
                     run.model.weight_files));
     run.request.weights = WeightType::float32;
   }
+  return run;
+}
+
+measured::MeasureOptions options_of(const CompareCommand& command, const RunWeights& weights,
+                                    const Workload& workload) {
+  measured::MeasureOptions run = command.run;
+  fill_in_threads(run.threads);
+  run.storage = weights.formats ? measured::HeldType::stored : storage_of(workload);
+  if (weights.formats) run.activations = measured::ActivationPath::int8;
   return run;
 }
 
@@ -121,18 +140,15 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
 }  // namespace
 
 Comparison compare_here(const CompareCommand& command) {
-  std::vector<std::string> notes;
-  measured::MeasureOptions run = command.run;
-  fill_in_threads(run.threads);
   Model loaded = command.reading.load(command.model);
-  notes = notes_on_config(loaded.spec);
+  std::vector<std::string> notes = notes_on_config(loaded.spec);
   if (!loaded.name_note.empty()) notes.push_back(loaded.name_note);
   measured::require_runnable(loaded.spec);
-  auto [model, request, formats] =
-      weights_of_run({std::move(loaded), command.request, {}}, run.phase, notes);
-  const Workload workload = workload_of_run(request, run.phase, model.spec);
-  run.storage = formats.empty() ? storage_of(workload) : measured::HeldType::stored;
-  if (!formats.empty()) run.activations = measured::ActivationPath::int8;
+  RunWeights weights =
+      weights_of_run({std::move(loaded), command.request}, command.run.phase, notes);
+  auto& [model, request, formats] = weights;
+  const Workload workload = workload_of_run(request, command.run.phase, model.spec);
+  measured::MeasureOptions run = options_of(command, weights, workload);
   // Before the calibration, which takes a minute.
   require_run_fits(model.spec, planned_run(workload, run), measured::memory_limit());
   request.phase = first_pass(run.phase);
@@ -140,7 +156,7 @@ Comparison compare_here(const CompareCommand& command) {
   if (run.phase == MeasuredPhase::generate) request = prompt_request(request);
   AnalyzeReport report = make_analyze_report(std::move(model), request);
   MachineProfile machine = profile_or_calibrate(run.backend, notes);
-  add_missing_gemms(machine, formats, run.backend, notes);
+  if (formats) add_missing_gemms(machine, *formats, run.backend, notes);
   add_prediction(report, machine, time_request(run));
   run.threads = report.time->threads;
   const WatchedRun watched = run_watched(report, run, *curves_of(machine, run.threads));

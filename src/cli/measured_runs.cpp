@@ -63,6 +63,9 @@ MeasuredCommand measured_command(const nlohmann::json& command, const std::strin
     fail(where, "\"command\" is neither a fit nor a serve command, which could be predicted");
   }
   words.erase(words.begin());
+  for (const std::string_view help : {"-h", "--help"}) {
+    if (std::ranges::find(words, help) != words.end()) fail(where, "\"command\" asks for help");
+  }
   constexpr std::string_view kOption = "--machine";
   for (auto word = words.begin(); word != words.end();) {
     const bool joined = word->starts_with("--machine=");

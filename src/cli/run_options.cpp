@@ -148,7 +148,7 @@ void require_runs(std::optional<WeightType> weights) {
 
 void require_plain(std::optional<WeightType> weights) {
   if (!weights || is_plain(*weights)) return;
-  throw_invalid_input(fmt::format("several processes do not compare {} weights", name_of(*weights)),
+  throw_invalid_input(fmt::format("{} weights are compared on one process only", name_of(*weights)),
                       "use --weights float32 or bfloat16, or one process");
 }
 

@@ -26,7 +26,7 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
 
 /// Throws Error{invalid_input} for weights that the kernels cannot run.
 void require_runs(std::optional<WeightType> weights);
-/// Throws Error{invalid_input} for weights whose times no calibration predicts.
+/// Throws Error{invalid_input} for weights in blocks, which one process compares.
 void require_plain(std::optional<WeightType> weights);
 /// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
 /// or if the kernels do not support the types.

@@ -13,8 +13,9 @@ struct ServedRun {
   PlanRequest request;
 };
 
-/// The question of a serve command by its words after "serve", with the plan that they name. Throws
-/// Error{invalid_input} for words that it does not take, and as the command does.
+/// The question of a measured serve command by its words after "serve", with the plan that they
+/// name. Throws Error{invalid_input} for words that it does not take, for requests at given times,
+/// for targets, and as the command does.
 [[nodiscard]] ServedRun served_run(const std::vector<std::string>& words);
 
 }  // namespace headroom::cli

@@ -22,6 +22,21 @@ checkpoint::GgmlType type_named(const std::string& name) {
                       fmt::format("choose of {}", fmt::join(block_formats(), ", ")));
 }
 
+/// The formats of which `is_wanted` holds with any number of threads.
+template <class IsWanted>
+std::vector<std::string> formats_where(const MachineProfile& machine,
+                                       std::span<const std::string> formats,
+                                       const IsWanted& is_wanted) {
+  const auto& profiles = std::get<MeasuredRates>(machine.rates).by_threads;
+  std::vector<std::string> wanted;
+  std::ranges::copy_if(formats, std::back_inserter(wanted), [&](const std::string& format) {
+    return std::ranges::any_of(profiles, [&](const ThreadProfile& profile) {
+      return is_wanted(find_stored_gemm(profile, format));
+    });
+  });
+  return wanted;
+}
+
 }  // namespace
 
 std::vector<checkpoint::GgmlType> types_named(std::span<const std::string> formats) {
@@ -35,14 +50,14 @@ std::vector<checkpoint::GgmlType> types_named(std::span<const std::string> forma
 
 std::vector<std::string> missing_gemms(const MachineProfile& machine,
                                        std::span<const std::string> formats) {
-  const auto& profiles = std::get<MeasuredRates>(machine.rates).by_threads;
-  std::vector<std::string> missing;
-  std::ranges::copy_if(formats, std::back_inserter(missing), [&](const std::string& format) {
-    return std::ranges::any_of(profiles, [&](const ThreadProfile& profile) {
-      return find_stored_gemm(profile, format) == nullptr;
-    });
+  return formats_where(machine, formats, [](const StoredGemm* gemm) { return gemm == nullptr; });
+}
+
+std::vector<std::string> quick_gemms(const MachineProfile& machine,
+                                     std::span<const std::string> formats) {
+  return formats_where(machine, formats, [](const StoredGemm* gemm) {
+    return gemm != nullptr && gemm->effort == CalibrationEffort::quick;
   });
-  return missing;
 }
 
 void measure_stored_gemms(MachineProfile& machine, std::span<const std::string> formats,

@@ -18,6 +18,10 @@ namespace headroom::cli {
 [[nodiscard]] std::vector<std::string> missing_gemms(const MachineProfile& machine,
                                                      std::span<const std::string> formats);
 
+/// Those of `formats` whose GEMMs were measured quickly, with any number of threads.
+[[nodiscard]] std::vector<std::string> quick_gemms(const MachineProfile& machine,
+                                                   std::span<const std::string> formats);
+
 /// Measures GEMMs of these formats with a progress bar, and adds them to `machine`, this machine's
 /// profile. Throws Interrupted if a signal ends it.
 void measure_stored_gemms(MachineProfile& machine, std::span<const std::string> formats,

@@ -50,6 +50,7 @@ Json threads_json(const ThreadProfile& profile, MeasuredEngine engine) {
   for (const KernelTable& table : profile.tables) json["kernels"].push_back(table_json(table));
   for (const StoredGemm& gemm : profile.stored_gemms) {
     json["stored_gemms"].push_back({{"format", gemm.format},
+                                    {"effort", name_of(gemm.effort)},
                                     {"cold", table_json(gemm.cold)},
                                     {"warm", table_json(gemm.warm)}});
   }

@@ -68,6 +68,15 @@ KernelTable read_table(const Reader& reader) {
   return table;
 }
 
+std::optional<CalibrationEffort> read_effort(const Reader& reader) {
+  if (!reader.has("effort")) return std::nullopt;
+  const std::string name = reader.text("effort");
+  for (const CalibrationEffort effort : {CalibrationEffort::quick, CalibrationEffort::full}) {
+    if (name == name_of(effort)) return effort;
+  }
+  reader.fail("\"effort\" is neither \"quick\" nor \"full\"");
+}
+
 KernelTable read_gemm_table(const Reader& reader, KernelKind kind) {
   KernelTable table = read_table(reader);
   if (table.kind != kind) {
@@ -82,7 +91,8 @@ std::vector<StoredGemm> read_stored_gemms(const Reader& reader) {
   for (const Reader& one : reader.objects("stored_gemms")) {
     StoredGemm gemm{one.text("format"),
                     read_gemm_table(one.object("cold"), KernelKind::linear_cold),
-                    read_gemm_table(one.object("warm"), KernelKind::linear_warm)};
+                    read_gemm_table(one.object("warm"), KernelKind::linear_warm),
+                    read_effort(one).value_or(CalibrationEffort::full)};
     const bool known = std::ranges::find(block_formats(), gemm.format) != block_formats().end();
     if (!known) one.fail(fmt::format("no GEMM reads \"{}\" as it is stored", gemm.format));
     const bool repeats = std::ranges::find(gemms, gemm.format, &StoredGemm::format) != gemms.end();
@@ -277,15 +287,6 @@ std::variant<MeasuredRates, DatasheetRates> read_rates(const Reader& reader) {
   if (source == "measured") return read_measured(reader);
   if (source != "datasheet") reader.fail("\"source\" is neither \"measured\" nor \"datasheet\"");
   return read_datasheet(reader);
-}
-
-std::optional<CalibrationEffort> read_effort(const Reader& reader) {
-  if (!reader.has("effort")) return std::nullopt;
-  const std::string name = reader.text("effort");
-  for (const CalibrationEffort effort : {CalibrationEffort::quick, CalibrationEffort::full}) {
-    if (name == name_of(effort)) return effort;
-  }
-  reader.fail("\"effort\" is neither \"quick\" nor \"full\"");
 }
 
 std::optional<Interconnect> read_interconnect(const Reader& reader) {

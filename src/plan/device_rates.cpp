@@ -1,6 +1,7 @@
+#include "headroom/device_rates.h"
+
 #include <utility>
 
-#include "headroom/plan.h"
 #include "headroom/predict.h"
 
 namespace headroom {
@@ -73,7 +74,7 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
   const EffectiveRates effective = effective_rates(sheet, purpose, dtype);
   rates.flops_per_s = effective.peak_flops_per_s;
-  rates.processors = effective.processors;
+  rates.processors = rates.layer_gemm_processors = effective.processors;
   rates.memory_bytes_per_s = sheet.memory_bytes_per_s;
   rates.memory_bytes = sheet.memory.total.bytes;
   rates.driver_bytes = sheet.memory.total.bytes - sheet.memory.usable.bytes;
@@ -117,6 +118,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   const DeviceRates layers =
       device_rates(machine, purpose, measured_arithmetic(machine, *arithmetic, dtype));
   rates.time_range = layers.time_range;
+  rates.layer_gemm_processors = layers.processors;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =
       layers.flops_per_s * layers.efficiency.matrix / rates.efficiency.matrix;

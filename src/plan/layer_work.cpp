@@ -21,19 +21,21 @@ struct PlaceRates {
   double flops_per_s = 0;             ///< 0: never the bottleneck
   double layer_gemm_flops_per_s = 0;  ///< of is_layer_gemm; 0: likewise
   double bytes_per_s = 0;
-  std::int64_t processors = 0;  ///< as EffectiveRates::processors
+  std::int64_t processors = 0;             ///< as EffectiveRates::processors
+  std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
 };
 
 PlaceRates place_rates(const DeviceRates& rates) {
   const double matrix = rates.efficiency.matrix;
   return {rates.flops_per_s * matrix,
           rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix,
-          rates.memory_bytes_per_s * rates.efficiency.memory, rates.processors};
+          rates.memory_bytes_per_s * rates.efficiency.memory, rates.processors,
+          rates.layer_gemm_processors};
 }
 
 PlaceRates place_rates(const HostRates& host) {
   const double flops = host.flops_per_s.value_or(0);
-  return {flops, flops, host.memory_bytes_per_s, 0};
+  return {flops, flops, host.memory_bytes_per_s, 0, 0};
 }
 
 /// An operator's work in one layer.
@@ -47,7 +49,9 @@ struct OperatorWork {
 
 double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double flops_per_s = work.is_layer_gemm ? rates.layer_gemm_flops_per_s : rates.flops_per_s;
-  const double tiled = work.gemm ? tiled_share(*work.gemm, rates.processors) : 1;
+  const std::int64_t processors =
+      work.is_layer_gemm ? rates.layer_gemm_processors : rates.processors;
+  const double tiled = work.gemm ? tiled_share(*work.gemm, processors) : 1;
   const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
   return std::max(compute, work.bytes / rates.bytes_per_s);
 }

@@ -168,8 +168,8 @@ double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
 
 double RankProgram::CompiledNode::seconds(const SymbolValues& values, const RankSpeed& speed,
                                           std::int64_t adapters) const {
-  const bool tiled = gemm && speed.processors > 0;
-  const double share = tiled ? gemm->tiled_share(values, speed.processors) : 1;
+  const bool tiled = gemm && processors(speed) > 0;
+  const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
   return std::max(share * as_double(flops, values) / flops_per_s(speed),
                   all_bytes(values, adapters) / speed.memory_bytes_per_s);
 }

@@ -42,8 +42,9 @@ struct RankCosts {
 /// Rates of one rank, and of its links to the other ranks of each group.
 struct RankSpeed {
   double flops_per_s = 1;
-  double layer_gemm_flops_per_s = 1;  ///< of is_layer_gemm
-  std::int64_t processors = 0;        ///< serving: as EffectiveRates::processors
+  double layer_gemm_flops_per_s = 1;       ///< of is_layer_gemm
+  std::int64_t processors = 0;             ///< serving: as EffectiveRates::processors
+  std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double memory_bytes_per_s = 1;
   double collective_latency_s = 0;
   double collective_step_s = 0;
@@ -129,6 +130,9 @@ class RankProgram {
     [[nodiscard]] double all_bytes(const SymbolValues& values, std::int64_t adapters) const;
     [[nodiscard]] double flops_per_s(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
+    }
+    [[nodiscard]] std::int64_t processors(const RankSpeed& speed) const {
+      return layer_gemm ? speed.layer_gemm_processors : speed.processors;
     }
     /// Seconds of an inference pass.
     [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed,

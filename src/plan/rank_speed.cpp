@@ -31,6 +31,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   detail::RankSpeed speed;
   speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
   speed.processors = rates.processors;
+  speed.layer_gemm_processors = rates.layer_gemm_processors;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
   speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
   speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);

@@ -25,7 +25,8 @@ struct GemmSizes {
   double count = 1;
 };
 
-/// The GEMM of an operator with weights; empty for other operators.
+/// The GEMM of a Linear or ExpertLinear, which libraries run as one GEMM; empty for other
+/// operators, whose products have kernels of their own.
 [[nodiscard]] std::optional<GemmExprs> gemm_of(const Op& op);
 
 /// Its values in a pass; empty likewise.

@@ -2,6 +2,9 @@
 // tests/measured/test_prediction.cpp compares the two.
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "headroom/predict.h"
 #include "headroom/storage.h"
@@ -65,9 +68,12 @@ struct Readings {
   }
 };
 
-/// By weight.
-std::vector<Readings> readings_of(const Graph& graph) {
+/// By weight; those of `plain` paths are also read as loaded.
+std::vector<Readings> readings_of(const Graph& graph, const std::set<std::string>& plain) {
   std::vector<Readings> readings(graph.weights.size());
+  for (std::size_t i = 0; i < graph.weights.size(); ++i) {
+    readings[i].plain = plain.contains(graph.weights[i].path);
+  }
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) {
       for (std::size_t i = 0; i < node.weights.size(); ++i) {
@@ -111,86 +117,113 @@ namespace detail {
 
 namespace {
 
-/// One copy of a weight: as it is read, and as it is held.
+/// One copy of a weight.
 struct LoadedCopy {
   Integer elements = 0;
-  Integer read_bytes = 0;  ///< besides those held, until a GEMM's weights are packed
   Integer held_bytes = 0;
+  Integer read_bytes = 0;  ///< besides those held, until it is packed or narrowed
 };
 
-/// All copies of the weights of a run.
+/// The weights of a run, as they are loaded and held.
 class LoadedWeights {
  public:
-  LoadedWeights(const Graph& graph, const Workload& workload, const TimeRequest& request,
-                const StoredReading* stored) {
-    const std::vector<Readings> readings = readings_of(graph);
-    for (std::size_t i = 0; i < graph.weights.size(); ++i) {
-      const Weight& weight = graph.weights[i];
-      Integer copies = weight.repeat.evaluate(graph.sizes);
-      const Integer elements = weight.elements().evaluate(graph.sizes);
-      if (stored != nullptr) {
-        for (const auto& copy : stored->copies_of(static_cast<WeightId>(i))) {
-          groups_.push_back({{copy.elements, copy.bytes, copy.bytes}, 1});
-          --copies;
-        }
-      }
-      const Integer one = bytes_of_element(weight, readings[i], workload, request);
-      const bool is_packed = readings[i].packed || readings[i].recurrent;
-      groups_.push_back({{elements, is_packed ? checked_multiply(kFloat32Bytes, elements) : 0,
-                          checked_multiply(one, elements)},
-                         copies});
+  LoadedWeights(const ModelSpec& spec, const Workload& workload, const TimeRequest& request,
+                const RankPart* part)
+      : graph_(graph_of(build_graph(spec, all_parts()), part)),
+        stored_(part == nullptr && request.computes_in_float32
+                    ? stored_reading(spec, graph_, workload)
+                    : std::nullopt) {
+    const std::vector<Readings> readings = readings_of(graph_, absorbed_weights(spec));
+    for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
+      plain_.push_back(plain_copy(graph_.weights[i], readings[i], workload, request));
     }
   }
+  LoadedWeights(const LoadedWeights&) = delete;
+  LoadedWeights& operator=(const LoadedWeights&) = delete;
+  LoadedWeights(LoadedWeights&&) = delete;
+  LoadedWeights& operator=(LoadedWeights&&) = delete;
+  ~LoadedWeights() = default;
 
   [[nodiscard]] Integer held() const {
-    Integer sum = 0;
-    for (const Group& group : groups_) sum = checked_add(sum, group.held());
+    Integer sum = stored_ ? stored_->all_copies().bytes : 0;
+    for (std::size_t i = 0; i < graph_.weights.size(); ++i) {
+      Integer copies = graph_.weights[i].repeat.evaluate(graph_.sizes);
+      if (stored_) copies -= stored_->copies_of(static_cast<WeightId>(i));
+      sum = checked_add(sum, checked_multiply(copies, plain_[i].held_bytes));
+    }
     return sum;
   }
 
-  /// The most that is held at once while the weights are loaded, the largest first. The first of
-  /// equal copies may exceed those after it only by what is held before it.
+  /// The most that is held at once while the nodes' weights are loaded, the largest first.
   [[nodiscard]] Integer load_peak() const {
-    std::vector<Group> sorted = groups_;
-    std::ranges::stable_sort(sorted, std::ranges::greater{},
-                             [](const Group& group) { return group.copy.elements; });
+    std::vector<LoadedCopy> nodes = loaded_nodes();
+    std::ranges::stable_sort(nodes, std::ranges::greater{}, &LoadedCopy::elements);
     Integer held = 0;
     Integer peak = 0;
-    for (const Group& group : sorted) {
-      held = checked_add(held, group.held());
-      if (group.copies > 0) peak = std::max(peak, checked_add(held, group.copy.read_bytes));
+    for (const LoadedCopy& node : nodes) {
+      held = checked_add(held, node.held_bytes);
+      peak = std::max(peak, checked_add(held, node.read_bytes));
     }
     return peak;
   }
 
  private:
-  /// Equal copies.
-  struct Group {
-    LoadedCopy copy;
-    Integer copies = 1;
-    [[nodiscard]] Integer held() const { return checked_multiply(copies, copy.held_bytes); }
-  };
+  using Places = std::set<std::pair<std::string, std::int64_t>>;  ///< by path and layer
 
-  std::vector<Group> groups_;
+  [[nodiscard]] LoadedCopy plain_copy(const Weight& weight, const Readings& readings,
+                                      const Workload& workload, const TimeRequest& request) const {
+    const Integer elements = weight.elements().evaluate(graph_.sizes);
+    const bool is_converted = readings.packed || readings.recurrent ||
+                              (readings.word_table && has_narrow_weights(workload));
+    const Integer one = bytes_of_element(weight, readings, workload, request);
+    return {elements, checked_multiply(one, elements),
+            is_converted ? checked_multiply(kFloat32Bytes, elements) : 0};
+  }
+
+  /// All weights of each node and layer together, but for those that a node before has loaded.
+  [[nodiscard]] std::vector<LoadedCopy> loaded_nodes() const {
+    std::vector<LoadedCopy> nodes;
+    Places loaded;
+    for (const Block& block : graph_.blocks) {
+      const std::int64_t runs = block.repeat.evaluate_int64(graph_.sizes);
+      for (const Node& node : block.nodes) {
+        if (node.weights.empty()) continue;
+        for (std::int64_t run = 0; run < runs; ++run) {
+          nodes.push_back(loaded_by(node, block.weights_of(node, run), loaded));
+        }
+      }
+    }
+    return nodes;
+  }
+
+  [[nodiscard]] LoadedCopy loaded_by(const Node& node, std::int64_t layer, Places& loaded) const {
+    LoadedCopy all;
+    for (const WeightId id : node.weights) {
+      const LoadedCopy& plain = plain_[id];
+      all.elements = checked_add(all.elements, plain.elements);
+      if (!loaded.insert({graph_.weights[id].path, layer}).second) continue;
+      const auto stored = stored_ ? stored_->bytes_of(graph_.weights[id], layer) : std::nullopt;
+      all.held_bytes = checked_add(all.held_bytes, stored.value_or(plain.held_bytes));
+      all.read_bytes = checked_add(all.read_bytes, stored.value_or(plain.read_bytes));
+    }
+    return all;
+  }
+
+  Graph graph_;
+  std::optional<StoredReading> stored_;  ///< refers to `graph_`
+  std::vector<LoadedCopy> plain_;        ///< by weight
 };
-
-LoadedWeights loaded_weights(const ModelSpec& spec, const Workload& workload,
-                             const TimeRequest& request, const RankPart* part) {
-  const Graph graph = graph_of(build_graph(spec, all_parts()), part);
-  const auto stored = part == nullptr ? stored_reading(spec, graph, workload) : std::nullopt;
-  return {graph, workload, request, stored ? &*stored : nullptr};
-}
 
 }  // namespace
 
 Integer held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                           const TimeRequest& request, const RankPart* part) {
-  return loaded_weights(spec, workload, request, part).held();
+  return LoadedWeights(spec, workload, request, part).held();
 }
 
 Integer load_peak_bytes(const ModelSpec& spec, const Workload& workload,
                         const TimeRequest& request) {
-  return loaded_weights(spec, workload, request, nullptr).load_peak();
+  return LoadedWeights(spec, workload, request, nullptr).load_peak();
 }
 
 }  // namespace detail

@@ -96,13 +96,14 @@ class Pass {
     profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
     ++passes_;
-    Graph graph = build_graph(spec_, graph_options(workload));
+    const Graph plain = build_graph(spec_, graph_options(workload));
     // Several processes read plain weights.
     const bool may_be_stored = own_kernels() && part_ == nullptr;
     const auto stored =
-        may_be_stored ? detail::stored_reading(spec_, graph, workload) : std::nullopt;
-    if (stored || profile_ == nullptr) graph = build_stored_graph(spec_, graph_options(workload));
-    graph = detail::graph_of(std::move(graph), part_);
+        may_be_stored ? detail::stored_reading(spec_, plain, workload) : std::nullopt;
+    const bool counts_stored = stored || profile_ == nullptr;
+    const Graph graph = detail::graph_of(
+        counts_stored ? build_stored_graph(spec_, graph_options(workload)) : plain, part_);
     const Analysis analysis = analyze(graph);
     const Bindings sizes = sizes_of(workload, graph);
     const detail::MachineState state{
@@ -169,8 +170,10 @@ class Pass {
   /// Weights as the engine stores them.
   [[nodiscard]] Integer weight_bytes(const Graph& graph, const Bindings& sizes,
                                      const Workload& workload) const {
-    if (engine_ == MeasuredEngine::headroom) {
-      return detail::held_weight_bytes(spec_, workload, request_, part_);
+    if (own_kernels()) {
+      TimeRequest own = request_;
+      own.computes_in_float32 = true;
+      return detail::held_weight_bytes(spec_, workload, own, part_);
     }
     Integer elements = 0;
     for (const Weight& weight : graph.weights) {

@@ -9,6 +9,7 @@
 #include "headroom/predict.h"
 #include "module_kind.h"
 #include "setting_format.h"
+#include "similar.h"
 
 namespace headroom {
 namespace detail {
@@ -41,6 +42,15 @@ bool is_plain(WeightType type) {
   return type == WeightType::float32 || type == WeightType::bfloat16 || type == WeightType::float16;
 }
 
+/// Returns whether rows of `in` values fill whole blocks: of values, and of those that share a
+/// scale.
+bool fills_blocks(const StorageFormat& format, std::int64_t in) {
+  const auto fills = [&](const StoredNumbers& numbers) {
+    return numbers.block.in == 0 || in % numbers.block.in == 0;
+  };
+  return fills(format.values) && std::ranges::all_of(format.beside, fills);
+}
+
 [[noreturn]] void throw_unread(const std::string& format) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("the time of {} weights on this machine is not predicted", format), {},
@@ -51,9 +61,9 @@ bool is_plain(WeightType type) {
 [[noreturn]] void throw_not_calibrated(const std::string& format) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("this machine is not calibrated for {} weights", format), {},
-              fmt::format("run `headroom calibrate {0} {1}`, which takes seconds, or add {0} "
-                          "float32 or bfloat16",
-                          Setting::weights, format));
+              fmt::format("run headroom calibrate {0} {1}, which takes seconds, or add {0} float32 "
+                          "or bfloat16",
+                          Setting::weights, lower_case(format)));
 }
 
 /// Products of rows and columns, which stored blocks replace; other kernels of a node stay.
@@ -62,6 +72,19 @@ bool multiplies(const KernelCall& call) {
 }
 
 }  // namespace
+
+std::set<std::string> absorbed_weights(const ModelSpec& spec) {
+  std::set<std::string> paths;
+  if (!spec.main_stack().self_attention.latent) return paths;
+  const Graph decode = build_graph(spec, {Phase::decode});
+  for (const Block& block : decode.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<HeadLinear>(node.op)) continue;
+      for (const WeightId id : node.weights) paths.insert(decode.weights[id].path);
+    }
+  }
+  return paths;
+}
 
 StoredReading::StoredReading(const ModelSpec& spec, const Graph& graph)
     : graph_(graph), formats_(spec, graph) {
@@ -79,23 +102,17 @@ void StoredReading::find_floats(const ModelSpec& spec) {
       }
     }
   }
-  if (!spec.main_stack().self_attention.latent) return;
-  // Decode absorbs these matrices, which prefill multiplies with.
-  const Graph decode = build_graph(spec, {Phase::decode});
-  for (const Block& block : decode.blocks) {
-    for (const Node& node : block.nodes) {
-      if (!std::holds_alternative<HeadLinear>(node.op)) continue;
-      for (const WeightId id : node.weights) read_as_floats_.insert(decode.weights[id].path);
-    }
-  }
+  read_as_floats_.merge(absorbed_weights(spec));
 }
 
 bool StoredReading::reads_stored(const Node& node, std::int64_t layer) const {
   const auto stays = [&](WeightId id) {
     const Weight& weight = graph_.weights[id];
     if (is_bias(weight)) return true;
-    return weight.shape.size() > 1 && !read_as_floats_.contains(weight.path) &&
-           is_block_format(formats_.of(weight, layer).name);
+    if (weight.shape.size() < 2 || read_as_floats_.contains(weight.path)) return false;
+    const StorageFormat& format = formats_.of(weight, layer);
+    return is_block_format(format.name) &&
+           fills_blocks(format, matrix_sizes(weight, graph_.sizes).in);
   };
   if (std::holds_alternative<TokenEmbedding>(node.op)) return stays(node.weights.front());
   return is_gemm(node) && !node.weights.empty() && std::ranges::all_of(node.weights, stays);
@@ -132,12 +149,14 @@ StoredReading::Copy StoredReading::all_copies() const {
   return all;
 }
 
-std::vector<StoredReading::Copy> StoredReading::copies_of(WeightId weight) const {
-  std::vector<Copy> copies;
-  for (const auto& [place, copy] : copies_) {
-    if (copy.weight == weight) copies.push_back(copy);
-  }
-  return copies;
+std::int64_t StoredReading::copies_of(WeightId weight) const {
+  return std::ranges::count_if(copies_,
+                               [&](const auto& place) { return place.second.weight == weight; });
+}
+
+std::optional<Integer> StoredReading::bytes_of(const Weight& weight, std::int64_t layer) const {
+  const auto found = copies_.find({weight.path, layer});
+  return found == copies_.end() ? std::nullopt : std::optional(found->second.bytes);
 }
 
 std::map<std::string, double> StoredReading::format_shares(const NodePlace& place) const {
@@ -195,11 +214,12 @@ std::optional<StoredReading> stored_reading(const ModelSpec& spec, const Graph& 
 
 }  // namespace detail
 
-std::vector<std::string> stored_gemm_formats(const ModelSpec& spec, const Workload& workload) {
+std::optional<std::vector<std::string>> stored_gemm_formats(const ModelSpec& spec,
+                                                            const Workload& workload) {
   const Graph graph = build_graph(spec, graph_options(workload));
   const auto stored = detail::stored_reading(spec, graph, workload);
-  if (!stored) return {};
-  return {stored->gemm_formats().begin(), stored->gemm_formats().end()};
+  if (!stored) return std::nullopt;
+  return std::vector(stored->gemm_formats().begin(), stored->gemm_formats().end());
 }
 
 }  // namespace headroom

@@ -18,6 +18,10 @@
 
 namespace headroom::detail {
 
+/// Paths of the matrices of multi-head latent attention that decode absorbs, reading them as plain
+/// numbers, and that prefill multiplies with.
+[[nodiscard]] std::set<std::string> absorbed_weights(const ModelSpec& spec);
+
 /// The operators of a graph that read their weights as they are stored, in blocks; all other
 /// weights are held as float32. The measured module decides by the same conditions; a test compares
 /// bytes.
@@ -42,7 +46,10 @@ class StoredReading {
 
   /// All copies in blocks together, without the weight.
   [[nodiscard]] Copy all_copies() const;
-  [[nodiscard]] std::vector<Copy> copies_of(WeightId weight) const;
+  /// Number of copies of a weight in blocks.
+  [[nodiscard]] std::int64_t copies_of(WeightId weight) const;
+  /// Bytes of one copy; empty for one that is not in blocks.
+  [[nodiscard]] std::optional<Integer> bytes_of(const Weight& weight, std::int64_t layer) const;
 
   /// The calls of a node, whose GEMMs read the formats of its weights over all layers of the block:
   /// each format by its share of layers and outputs. Throws Error{invalid_input} for a format of

@@ -42,10 +42,42 @@ nlohmann::json mixture_of_experts() {
   return config;
 }
 
-/// Rows of 96 values fill no block of 256, but three of 32.
-nlohmann::json narrow_llama() {
+/// Multi-head latent attention: decode reads the matrices of kv_b as float32.
+nlohmann::json latent_model() {
+  return {{"model_type", "deepseek_v3"},
+          {"architectures", {"DeepseekV3ForCausalLM"}},
+          {"hidden_size", 256},
+          {"intermediate_size", 512},
+          {"moe_intermediate_size", 256},
+          {"num_hidden_layers", 2},
+          {"num_attention_heads", 4},
+          {"num_key_value_heads", 4},
+          {"q_lora_rank", 256},
+          {"kv_lora_rank", 256},
+          {"qk_nope_head_dim", 32},
+          {"qk_rope_head_dim", 32},
+          {"v_head_dim", 64},
+          {"n_routed_experts", 4},
+          {"n_shared_experts", 1},
+          {"num_experts_per_tok", 2},
+          {"n_group", 1},
+          {"topk_group", 1},
+          {"first_k_dense_replace", 1},
+          {"norm_topk_prob", true},
+          {"routed_scaling_factor", 1.0},
+          {"hidden_act", "silu"},
+          {"max_position_embeddings", 64},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", 10000.0},
+          {"rope_scaling", nullptr},
+          {"tie_word_embeddings", false},
+          {"vocab_size", 320}};
+}
+
+/// Rows of 96 values fill no block of 256, but three of 32; rows of 48 fill neither.
+nlohmann::json narrow_llama(std::int64_t hidden_size) {
   nlohmann::json config = llama_of_blocks();
-  config["hidden_size"] = 96;
+  config["hidden_size"] = hidden_size;
   config["intermediate_size"] = 160;
   return config;
 }
@@ -60,6 +92,30 @@ Workload prompt_in(WeightType type) {
   return workload;
 }
 
+struct PredictedAndRun {
+  RunFigures predicted;
+  Integer held_bytes = 0;  ///< of weights, predicted
+  Measurement run;
+};
+
+PredictedAndRun predicted_and_run(const nlohmann::json& config, WeightType type) {
+  const ModelSpec spec = stored_as(spec_of(config), type);
+  const Workload workload = prompt_in(type);
+  Model model;
+  model.spec = spec;
+  MeasureOptions options;
+  options.storage = HeldType::stored;
+  options.runs = 1;
+  options.warmup = 0;
+  const auto source = random_blocks(spec, 1);
+  TimeRequest request;
+  request.computes_in_float32 = true;
+  request.opaque_layout = options.backend == Backend::onednn;
+  return {predict_run(spec, workload, request), predict_held_weight_bytes(spec, workload, request),
+          measure(std::move(model), workload, *source, std::nullopt, options,
+                  [](int, int) { return true; })};
+}
+
 }  // namespace
 
 TEST_CASE("the formats that GEMMs read as stored are those with kernels") {
@@ -72,41 +128,34 @@ TEST_CASE("the formats that GEMMs read as stored are those with kernels") {
 
 TEST_CASE("weights in blocks take exactly the predicted number of bytes") {
   const nlohmann::json configs[] = {llama_of_blocks(), tied_llama(), mixture_of_experts(),
-                                    narrow_llama()};
+                                    latent_model(), narrow_llama(96)};
   for (const nlohmann::json& config : configs) {
     for (const WeightType type : kMixes) {
       CAPTURE(config.dump());
       CAPTURE(name_of(type));
-      const ModelSpec spec = stored_as(spec_of(config), type);
-      const Workload workload = prompt_in(type);
-      Model model;
-      model.spec = spec;
-      MeasureOptions options;
-      options.storage = HeldType::stored;
-      options.runs = 1;
-      options.warmup = 0;
-      const auto source = random_blocks(spec, 1);
-      const Measurement run = measure(std::move(model), workload, *source, std::nullopt, options,
-                                      [](int, int) { return true; });
-      TimeRequest request;
-      request.computes_in_float32 = true;
-      request.opaque_layout = options.backend == Backend::onednn;
-      const RunFigures predicted = predict_run(spec, workload, request);
+      const auto [predicted, held, run] = predicted_and_run(config, type);
       CHECK(predicted.parameters == run.counted.parameters);
       CHECK(predicted.weight_bytes == run.counted.weight_bytes);
       CHECK(predicted.matrix_flops == run.counted.matrix_flops);
       // Tiles of rows are filled with zeros.
-      const auto held = static_cast<double>(predict_held_weight_bytes(spec, workload, request));
       CHECK(static_cast<double>(run.memory.weights_held_bytes) ==
-            doctest::Approx(held).epsilon(0.01));
+            doctest::Approx(static_cast<double>(held)).epsilon(0.01));
     }
+  }
+}
+
+TEST_CASE("rows that fill no block are predicted as they run, in float32") {
+  for (const WeightType type : kMixes) {
+    CAPTURE(name_of(type));
+    const auto [predicted, held, run] = predicted_and_run(narrow_llama(48), type);
+    CHECK(predicted.weight_bytes == run.counted.weight_bytes);
   }
 }
 
 TEST_CASE("weights in blocks that run as float32 are predicted in float32") {
   const ModelSpec spec = stored_as(spec_of(tied_llama()), WeightType::q4_0);
   Workload workload = prompt_in(WeightType::float32);
-  CHECK(stored_gemm_formats(spec, workload).empty());
+  CHECK_FALSE(stored_gemm_formats(spec, workload).has_value());
   TimeRequest request;
   request.computes_in_float32 = true;
   const RunFigures predicted = predict_run(spec, workload, request);

@@ -81,6 +81,23 @@ TEST_CASE("whole tiles never make a GEMM faster, and float32 has none") {
   }
 }
 
+TEST_CASE("a datasheet predicts models of every storage, which this machine may not run") {
+  for (const WeightType type :
+       {WeightType::float8, WeightType::int8, WeightType::int4, WeightType::nf4, WeightType::mxfp4,
+        WeightType::nvfp4, WeightType::q8_0, WeightType::q4_k_m}) {
+    CAPTURE(name_of(type));
+    WorkloadRequest request = request_of(64);
+    request.weights = type;
+    AnalyzeReport report = make_analyze_report(load_model("llama-3-8b"), request);
+    add_prediction(report, find_machine("h100-80gb"), {});
+    CHECK(report.time->total_s > 0);
+    CHECK(report.run->weight_bytes == report.figures.weight_bytes);
+  }
+  AnalyzeReport stored = make_analyze_report(load_model("deepseek-v3"), request_of(64));
+  add_prediction(stored, find_machine("h100-80gb"), {});
+  CHECK(stored.time->total_s > 0);
+}
+
 TEST_CASE("operators sum to the total, and the range contains it") {
   for (const char* model : {"bert-base", "gpt2", "t5-small", "vit-base-patch16-224"}) {
     WorkloadRequest request;

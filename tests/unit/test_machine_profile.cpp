@@ -210,7 +210,7 @@ TEST_CASE("the time of stored weights is that of their format's GEMMs") {
   WorkloadRequest request;
   request.weights = WeightType::q8_0;
   const Workload workload = resolve(request, model.spec);
-  CHECK(stored_gemm_formats(model.spec, workload) == std::vector<std::string>{"Q8_0"});
+  CHECK(stored_gemm_formats(model.spec, workload).value() == std::vector<std::string>{"Q8_0"});
   const std::string refused =
       test::refusal_of([&] { (void)predict_time(model.spec, workload, profile, {}); });
   CHECK(refused.find("not calibrated for Q8_0 weights") != std::string::npos);

@@ -97,10 +97,6 @@ std::vector<double> thinned(const std::vector<double>& axis) {
   return sizes;
 }
 
-}  // namespace
-
-namespace {
-
 KernelGrid at_effort(KernelGrid axes, Effort effort) {
   switch (effort) {
     case Effort::full:

@@ -184,8 +184,8 @@ class LinearKindProbe {
     for (std::size_t t = 0; t < profiles_.size(); ++t) {
       std::erase_if(profiles_[t].stored_gemms,
                     [&](const StoredGemm& gemm) { return gemm.format == format; });
-      profiles_[t].stored_gemms.push_back(
-          {format, median_of(tables_[t].cold), median_of(tables_[t].warm)});
+      profiles_[t].stored_gemms.push_back({format, median_of(tables_[t].cold),
+                                           median_of(tables_[t].warm), probes_.budgets[t].effort});
     }
   }
 
