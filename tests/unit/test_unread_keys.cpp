@@ -208,8 +208,9 @@ TEST_CASE("keys that published configs have and their classes do not read change
           {"perceiver_config", {{"resampler_depth", 6}}}}}}},
       {"internvl",
        {{"text_config", {{"model_type", "qwen2"}, {"ep_size", 1}, {"use_deepep", false}}}}}};
-  for (const auto& [type, keys] : published) {
-    CAPTURE(type);
+  for (const auto& entry : published) {
+    CAPTURE(entry.first);
+    const auto& [type, keys] = entry;
     json config = least_config(type, keys);
     const Integer plain = parameters_of(read(config));
     config.update(keys);
