@@ -2,12 +2,48 @@
 // dense and with experts beside a shared one (arXiv 2411.02265; Tencent, Hunyuan-A13B).
 #include <algorithm>
 #include <functional>
+#include <string_view>
 
 #include "../decoder.h"
 #include "../family.h"
 
 namespace headroom::detail {
 namespace {
+
+// Of an image encoder and of a classifier that the class lacks.
+constexpr std::string_view kOtherParts[] = {"num_media_embeds",
+                                            "vit_add_patchemb_bias",
+                                            "vit_input_resolution",
+                                            "vit_mapping_type",
+                                            "vit_norm_type",
+                                            "vit_patch",
+                                            "vit_path",
+                                            "vit_remove_prenorm",
+                                            "vit_token",
+                                            "vit_type",
+                                            "vit_used_rms_norm",
+                                            "class_num",
+                                            "pool_type",
+                                            "skip_cls_token",
+                                            "mask_init_id",
+                                            "text_start_id",
+                                            "text_end_id",
+                                            "video_start_id",
+                                            "video_end_id",
+                                            "dense_list",
+                                            "pad_id",
+                                            "xdrope_section"};
+
+/// Requires of each option the only value that the class has.
+void expect_options_of_class(ConfigReader& config, const AttentionSpec& attention) {
+  config.expect_flag("use_qk_norm", true);
+  config.expect_flag("use_cla", false);
+  config.expect_flag("use_mla", false);
+  config.expect_flag("mlp_bias", false);
+  config.expect_flag("add_classification_head", false);
+  config.expect_text("norm_type", "rms");
+  config.expect_number("attention_head_dim", static_cast<double>(attention.head_dim));
+}
 
 void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -16,40 +52,10 @@ void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm =
       QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head, QueryKeyNormPlace::after_rotary};
-  // The class knows no other values of these.
-  config.expect_flag("use_qk_norm", true);
-  config.expect_flag("use_cla", false);
-  config.expect_flag("use_mla", false);
-  config.expect_flag("mlp_bias", false);
-  config.expect_text("norm_type", "rms");
-  const auto head_dim = static_cast<double>(stack.self_attention.head_dim);
-  config.expect_number("attention_head_dim", head_dim);
+  expect_options_of_class(config, stack.self_attention);
   config.ignore({"cla_share_factor", "eod_token_id", "use_rotary_pos_emb", "org_vocab_size",
                  "position_embedding_xdrope", "im_start_id", "im_end_id", "im_newline_id"});
-  // Of an image encoder and of a classifier that the class lacks.
-  config.ignore({"num_media_embeds",
-                 "vit_add_patchemb_bias",
-                 "vit_input_resolution",
-                 "vit_mapping_type",
-                 "vit_norm_type",
-                 "vit_patch",
-                 "vit_path",
-                 "vit_remove_prenorm",
-                 "vit_token",
-                 "vit_type",
-                 "vit_used_rms_norm",
-                 "add_classification_head",
-                 "class_num",
-                 "pool_type",
-                 "skip_cls_token",
-                 "mask_init_id",
-                 "text_start_id",
-                 "text_end_id",
-                 "video_start_id",
-                 "video_end_id",
-                 "dense_list",
-                 "pad_id",
-                 "xdrope_section"});
+  for (const std::string_view key : kOtherParts) config.ignore({key});
 }
 
 /// A number, or a list of it for each layer.
