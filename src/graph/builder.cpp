@@ -34,11 +34,18 @@ StackContext encoder_stack(const ModelSpec& spec) {
   return context;
 }
 
-Part part_of(const CountedWeight& weight, bool of_tower) {
+/// True for a weight of the model's head. An image encoder alone does not read those that lead from
+/// its hidden states to one vector per image.
+bool is_of_head(const CountedWeight& weight, const ModelSpec& spec) {
+  if (weight.role == WeightRole::head) return true;
+  const bool of_images = spec.embedding.image && weight.part == ModelPart::vision;
+  return of_images && weight.role != WeightRole::embedding;
+}
+
+Part part_of(const CountedWeight& weight, const ModelSpec& spec, bool of_tower) {
   if (weight.use == CountedUse::unused_cross_attention) return Part::cross_attention_out;
-  if (is_loaded(weight.use) && !of_tower) {
-    return weight.role == WeightRole::head ? Part::head : Part::embeddings;
-  }
+  if (!of_tower && is_of_head(weight, spec)) return Part::head;
+  if (!of_tower && is_loaded(weight.use)) return Part::embeddings;
   switch (weight.part) {
     case ModelPart::text:
       return Part::head;  // dense layers after a sentence's pooling
@@ -58,7 +65,7 @@ Part part_of(const CountedWeight& weight, bool of_tower) {
 Component row_of(const CountedWeight& weight, const ModelSpec& spec) {
   const bool has_tower = spec.tower || spec.audio_tower;
   const bool of_tower = has_tower && weight.part != ModelPart::text;
-  return {of_tower ? StackRole::tower : StackRole::single, part_of(weight, of_tower)};
+  return {of_tower ? StackRole::tower : StackRole::single, part_of(weight, spec, of_tower)};
 }
 
 ModelPart part_of(const ModelSpec& spec, StackRole role) {

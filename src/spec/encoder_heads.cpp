@@ -56,6 +56,18 @@ HeadSpec choice_head(ConfigReader& config) {
   return classifier_head(choice);
 }
 
+void count_layer_weights(ConfigReader& config, ModelSpec& spec) {
+  const bool sums = config.flag_or({"use_weighted_layer_sum"}, false);
+  if (!sums || !spec.head.classifier) return;
+  spec.counted_only.push_back({"head.layer_weights",
+                               {spec.encoder->num_layers + 1},
+                               WeightRole::head,
+                               1,
+                               ModelPart::audio,
+                               CountedUse::loaded});
+  if (spec.not_run.empty()) spec.not_run = "its weighted sum of all layers has no kernel yet";
+}
+
 ModelClasses roberta_classes(const std::string& prefix) {
   const auto masked = [](ConfigReader& config) {
     return language_model_head(masked_language_model_head(config, ActivationKind::gelu));

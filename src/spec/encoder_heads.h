@@ -31,6 +31,10 @@ namespace headroom::detail {
 /// One score per choice from the pooled token.
 [[nodiscard]] HeadSpec choice_head(ConfigReader& config);
 
+/// Reads use_weighted_layer_sum, by which classifiers of sound read a weighted sum of all hidden
+/// states, and counts its weights: one for each layer of `spec.encoder` and one for its input.
+void count_layer_weights(ConfigReader& config, ModelSpec& spec);
+
 /// RoBERTa's classes: `prefix` + Model, ForMaskedLM, ForSequenceClassification, …
 [[nodiscard]] ModelClasses roberta_classes(const std::string& prefix);
 

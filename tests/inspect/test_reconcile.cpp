@@ -12,6 +12,75 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
+struct StoredHead {
+  const char* model_class;
+  nlohmann::json config;
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> tensors;
+};
+
+/// Small models of sound, with the shapes of their heads in transformers 5.24.
+std::vector<StoredHead> heads_of_sound() {
+  const nlohmann::json waveform{{"hidden_size", 32},
+                                {"num_hidden_layers", 1},
+                                {"num_attention_heads", 2},
+                                {"intermediate_size", 48},
+                                {"conv_dim", {16, 16}},
+                                {"conv_kernel", {3, 3}},
+                                {"conv_stride", {2, 2}},
+                                {"num_feat_extract_layers", 2},
+                                {"num_conv_pos_embeddings", 8},
+                                {"num_conv_pos_embedding_groups", 2},
+                                {"codevector_dim", 12},
+                                {"proj_codevector_dim", 10},
+                                {"num_codevectors_per_group", 6}};
+  nlohmann::json wav2vec2 = waveform;
+  wav2vec2["model_type"] = "wav2vec2";
+  nlohmann::json unispeech = waveform;
+  unispeech["model_type"] = "unispeech";
+  nlohmann::json unispeech_sat = waveform;
+  unispeech_sat["model_type"] = "unispeech-sat";
+  const nlohmann::json whisper{{"model_type", "whisper"},    {"d_model", 32},
+                               {"encoder_layers", 2},        {"encoder_attention_heads", 2},
+                               {"encoder_ffn_dim", 48},      {"decoder_attention_heads", 2},
+                               {"num_mel_bins", 8},          {"max_source_positions", 6},
+                               {"classifier_proj_size", 10}, {"use_weighted_layer_sum", true}};
+  return {{"Wav2Vec2ForPreTraining",
+           wav2vec2,
+           {{"quantizer.codevectors", {1, 12, 6}},
+            {"quantizer.weight_proj.weight", {12, 16}},
+            {"quantizer.weight_proj.bias", {12}},
+            {"project_hid.weight", {10, 32}},
+            {"project_hid.bias", {10}},
+            {"project_q.weight", {10, 12}},
+            {"project_q.bias", {10}}}},
+          {"UniSpeechForPreTraining",
+           unispeech,
+           {{"quantizer.codevectors", {1, 12, 6}},
+            {"project_q.weight", {10, 12}},
+            {"project_hid.weight", {32, 10}},
+            {"ctc_proj.weight", {80, 32}},
+            {"ctc_proj.bias", {80}}}},
+          {"UniSpeechSatForPreTraining",
+           unispeech_sat,
+           {{"quantizer.weight_proj.weight", {12, 32}},
+            {"label_embeddings_concat", {504, 12}},
+            {"speaker_proj.weight", {12, 32}},
+            {"speaker_proj.bias", {12}},
+            {"layer_norm_for_extract.weight", {32}},
+            {"layer_norm_for_extract.bias", {32}}}},
+          {"WhisperForAudioClassification",
+           whisper,
+           {{"layer_weights", {3}},
+            {"encoder.conv1.weight", {32, 8, 3}},
+            {"encoder.embed_positions.weight", {6, 32}},
+            {"encoder.layers.1.fc1.weight", {48, 32}},
+            {"encoder.layer_norm.weight", {32}},
+            {"projector.weight", {10, 32}},
+            {"projector.bias", {10}},
+            {"classifier.weight", {2, 10}},
+            {"classifier.bias", {2}}}}};
+}
+
 /// Values and bytes of all components together.
 TensorTotals sum_of(const Inspection& inspection) {
   TensorTotals sum;
@@ -74,6 +143,30 @@ TEST_CASE("every tensor that diffusers stores of a diffusion transformer has an 
     ++models;
   }
   CHECK(models == 10);
+}
+
+TEST_CASE("heads of models of sound have the names of their classes") {
+  for (const StoredHead& head : heads_of_sound()) {
+    CAPTURE(std::string(head.model_class));
+    nlohmann::json config = head.config;
+    config["architectures"] = {head.model_class};
+    std::vector<TensorToWrite> tensors = tensors_of(config);
+    // The table's preferred name is that of Whisper's decoder alone.
+    for (TensorToWrite& tensor : tensors) {
+      if (tensor.name == "decoder.embed_positions.weight") {
+        tensor.name = "encoder.embed_positions.weight";
+      }
+    }
+    for (const auto& tensor : head.tensors) {
+      CAPTURE(tensor.first);
+      take(tensors, tensor.first);
+      tensors.push_back(zeros(tensor.first, tensor.second));
+    }
+    const Inspection inspection = inspect_folder(config, tensors);
+    REQUIRE(inspection.reconciliation.has_value());
+    CHECK(problems_of(inspection).empty());
+    CHECK(extras_of(inspection).empty());
+  }
 }
 
 TEST_CASE("missing and surplus tensors and wrong shapes are named") {

@@ -3,6 +3,7 @@
 // 2212.04356). TrOCR's decoder is BART's (arXiv 2109.10282).
 #include "../common_keys.h"
 #include "../cross_attention.h"
+#include "../encoder_heads.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -341,7 +342,10 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
     spec.encoder_position = spec.position;
     spec.encoder_position->max_position_embeddings = source_positions;
   }
-  if (spec.architecture == kWhisperClassifier) keep_encoder_alone(spec);
+  if (spec.architecture == kWhisperClassifier) {
+    keep_encoder_alone(spec);
+    count_layer_weights(config, spec);
+  }
   // Keys for training, or for classes with the encoder alone.
   config.ignore({"use_weighted_layer_sum", "classifier_proj_size", "apply_spec_augment",
                  "mask_time_prob", "mask_time_length", "mask_time_min_masks", "mask_feature_prob",
@@ -397,6 +401,16 @@ constexpr NameRule kWhisper[] = {
     {"encoder.embeddings.conv1.%", "encoder.conv1.%"},
     {"encoder.embeddings.conv2.%", "encoder.conv2.%"},
     {"head.language_model.%", "proj_out.%"},
+};
+
+// The encoder alone, beneath a classifier.
+constexpr NameRule kWhisperClassifierNames[] = {
+    {"embeddings.position_embeddings.%", "encoder.embed_positions.%"},
+    {"embeddings.conv1.%", "encoder.conv1.%"},
+    {"embeddings.conv2.%", "encoder.conv2.%"},
+    {"head.layer_weights", "layer_weights"},
+    {"head.classifier.projection.%", "projector.%"},
+    {"head.classifier.%", "classifier.%"},
 };
 
 // Of the decoder alone. They fit the ends of an encoder's paths too, so they come last.
@@ -473,7 +487,7 @@ std::vector<Family> bart_families() {
           {.model_types = {"whisper"},
            .classes = whisper_classes(),
            .reader = read_whisper,
-           .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone},
+           .names = NameTable{{kWhisper, kBartStacks, kDecoderAlone, kWhisperClassifierNames},
                               {"model."},
                               {{"proj_out.weight", ExtraKind::tied_copy}}},
            .gguf = None("whisper.cpp uses another file format")}};

@@ -170,14 +170,14 @@ ModelClasses pair_classes(const std::string& prefix) {
   return ModelClasses{{{prefix + "Model", no_head}, {prefix + "ForImageClassification", image}}};
 }
 
-/// Counts the projection of the pooled token to the space of both encoders, which the hidden states
-/// do not pass, if the class has one.
+/// Counts the projection of the pooled token to the space of both encoders, if the class has one.
 void count_projection(ConfigReader& config, ModelSpec& spec, ModelPart part,
                       const std::string& path) {
   const std::int64_t width = config.size_or({"projection_dim"}, 512);
   if (!spec.architecture.ends_with("WithProjection")) return;
-  TowerWeights unread(spec, part, CountedUse::loaded);
-  unread.add(path, {width, spec.hidden_size}, WeightRole::projector);
+  spec.counted_only.push_back(
+      {path, {width, spec.hidden_size}, WeightRole::head, 1, part, CountedUse::part_not_run});
+  spec.not_run = "the projection of its pooled output does not run without the other encoder yet";
 }
 
 /// CLIP's text encoder as a model of its own (the text encoders of diffusion pipelines).
@@ -191,8 +191,7 @@ void read_clip_text(ConfigReader& config, ModelSpec& spec) {
 void read_siglip_text_model(ConfigReader& config, ModelSpec& spec) {
   const SimilarityHeadSpec head = read_siglip_text(config, spec);
   TowerWeights unread(spec, ModelPart::text, CountedUse::loaded);
-  unread.linear("head.text_projection", spec.hidden_size, head.projection_dim,
-                WeightRole::projector);
+  unread.linear("head.text_projection", spec.hidden_size, head.projection_dim, WeightRole::head);
   config.ignore({"projection_dim", "initializer_factor", "dropout"});
 }
 

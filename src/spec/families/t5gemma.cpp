@@ -107,6 +107,12 @@ void read_t5gemma(ConfigReader& config, ModelSpec& spec) {
   cross.causal = false;
   cross.window = {};
   spec.decoder->cross_attention = cross;
+  // It reads the logits of the last token one place further (T5GemmaForSequenceClassification,
+  // transformers, models/t5gemma).
+  if (spec.head.classifier) {
+    spec.not_run =
+        "its classifier shifts the decoder's tokens to the right, which does not run yet";
+  }
 }
 
 constexpr NameRule kT5Gemma[] = {

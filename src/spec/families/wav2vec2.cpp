@@ -1,10 +1,14 @@
 // wav2vec 2.0, HuBERT, UniSpeech and WavLM: convolutions over audio samples, then a Transformer
 // encoder (arXiv 2006.11477, 2106.07447, 2101.07597, 2110.13900).
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "../bert.h"
 #include "../common_keys.h"
+#include "../encoder_heads.h"
 #include "../family.h"
 
 namespace headroom::detail {
@@ -56,53 +60,55 @@ WaveformSpec read_waveform(ConfigReader& config, const ModelSpec& spec) {
   return waveform;
 }
 
-/// Keys of training and of heads that no class here has.
+// Keys of training, and of heads that only some classes have.
+constexpr std::string_view kTrainingKeys[] = {"activation_dropout",
+                                              "feat_proj_dropout",
+                                              "feat_quantizer_dropout",
+                                              "final_dropout",
+                                              "attention_dropout",
+                                              "hidden_dropout",
+                                              "layerdrop",
+                                              "apply_spec_augment",
+                                              "mask_time_length",
+                                              "mask_time_min_masks",
+                                              "mask_feature_length",
+                                              "mask_feature_min_masks",
+                                              "ctc_loss_reduction",
+                                              "ctc_zero_infinity",
+                                              "diversity_loss_weight",
+                                              "contrastive_logits_temperature",
+                                              "num_negatives",
+                                              "codevector_dim",
+                                              "proj_codevector_dim",
+                                              "num_codevector_groups",
+                                              "num_codevectors_per_group",
+                                              "tdnn_dim",
+                                              "tdnn_kernel",
+                                              "tdnn_dilation",
+                                              "xvector_output_dim",
+                                              "adapter_kernel_size",
+                                              "adapter_stride",
+                                              "num_adapter_layers",
+                                              "output_hidden_size",
+                                              "gradient_checkpointing",
+                                              "tokenizer_class",
+                                              "feature_grad_mult",
+                                              "freeze_feat_extract_train",
+                                              "mask_channel_length",
+                                              "mask_channel_min_space",
+                                              "mask_channel_other",
+                                              "mask_channel_prob",
+                                              "mask_channel_selection",
+                                              "mask_time_min_space",
+                                              "mask_time_other",
+                                              "mask_time_selection",
+                                              "no_mask_channel_overlap",
+                                              "no_mask_time_overlap",
+                                              "do_samples",
+                                              "hidden_dropout_prob"};
+
 void ignore_training_keys(ConfigReader& config) {
-  config.ignore({"activation_dropout",
-                 "feat_proj_dropout",
-                 "feat_quantizer_dropout",
-                 "final_dropout",
-                 "attention_dropout",
-                 "hidden_dropout",
-                 "layerdrop",
-                 "apply_spec_augment",
-                 "mask_time_length",
-                 "mask_time_min_masks",
-                 "mask_feature_length",
-                 "mask_feature_min_masks",
-                 "ctc_loss_reduction",
-                 "ctc_zero_infinity",
-                 "diversity_loss_weight",
-                 "contrastive_logits_temperature",
-                 "num_negatives",
-                 "codevector_dim",
-                 "proj_codevector_dim",
-                 "num_codevector_groups",
-                 "num_codevectors_per_group",
-                 "tdnn_dim",
-                 "tdnn_kernel",
-                 "tdnn_dilation",
-                 "xvector_output_dim",
-                 "adapter_kernel_size",
-                 "adapter_stride",
-                 "num_adapter_layers",
-                 "output_hidden_size",
-                 "gradient_checkpointing",
-                 "tokenizer_class",
-                 "feature_grad_mult",
-                 "freeze_feat_extract_train",
-                 "mask_channel_length",
-                 "mask_channel_min_space",
-                 "mask_channel_other",
-                 "mask_channel_prob",
-                 "mask_channel_selection",
-                 "mask_time_min_space",
-                 "mask_time_other",
-                 "mask_time_selection",
-                 "no_mask_channel_overlap",
-                 "no_mask_time_overlap",
-                 "do_samples",
-                 "hidden_dropout_prob"});
+  for (const std::string_view key : kTrainingKeys) config.ignore({key});
   config.expect_flag("add_adapter", false);
   if (config.count_or({"adapter_attn_dim"}, 0) != 0) {
     config.fail("adapter_attn_dim", "adapters are not supported", "use a model without adapters");
@@ -124,19 +130,6 @@ StackSpec read_layers(ConfigReader& config, const ModelSpec& spec) {
   stack.norm_placement = stable ? NormPlacement::pre : NormPlacement::post;
   if (stable) stack.final_norm = stack.norm;
   return stack;
-}
-
-/// Classifiers may read a weighted sum of all hidden states.
-void count_layer_weights(ConfigReader& config, ModelSpec& spec) {
-  const bool sums = config.flag_or({"use_weighted_layer_sum"}, false);
-  if (!sums || !spec.head.classifier) return;
-  spec.counted_only.push_back({"head.layer_weights",
-                               {spec.encoder->num_layers + 1},
-                               WeightRole::head,
-                               1,
-                               ModelPart::audio,
-                               CountedUse::loaded});
-  spec.not_run = "its weighted sum of all layers has no kernel yet";
 }
 
 void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
@@ -167,7 +160,7 @@ void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
 class PretrainingHead {
  public:
   explicit PretrainingHead(ModelSpec& spec) : spec_(spec) {
-    spec.not_run = "its head of pretraining has no kernels";
+    if (spec.not_run.empty()) spec.not_run = "its head of pretraining has no kernels";
   }
 
   void add(const std::string& name, std::vector<std::int64_t> shape) {
@@ -189,7 +182,9 @@ std::int64_t count_quantizer(ConfigReader& config, std::int64_t features, Pretra
   const std::int64_t groups = config.size_or({"num_codevector_groups"}, 2);
   const std::int64_t width = config.size_or({"codevector_dim"}, 256);
   if (width % groups != 0) {
-    config.fail("codevector_dim", "is not a multiple of num_codevector_groups", "use a multiple");
+    config.fail("codevector_dim",
+                fmt::format("{} is not a multiple of num_codevector_groups {}", width, groups),
+                "use a multiple");
   }
   const std::int64_t codes = product(config, "num_codevectors_per_group",
                                      config.size_or({"num_codevectors_per_group"}, 320), groups);
@@ -223,8 +218,11 @@ void read_wav2vec2_model(ConfigReader& config, ModelSpec& spec) {
 void read_unispeech(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"replace_prob"});
   read_wav2vec2(config, spec);
+  if (!is_pretraining(spec)) {
+    config.ignore({"num_ctc_classes"});
+    return;
+  }
   const std::int64_t phonemes = config.size_or({"num_ctc_classes"}, 80);
-  if (!is_pretraining(spec)) return;
   PretrainingHead head(spec);
   const std::int64_t compared = config.size_or({"proj_codevector_dim"}, 256);
   head.linear("project_quantized", count_quantizer(config, convolved_width(spec), head), compared);
@@ -236,8 +234,11 @@ void read_unispeech(ConfigReader& config, ModelSpec& spec) {
 void read_unispeech_sat(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"replace_prob", "num_ctc_classes"});
   read_wav2vec2(config, spec);
+  if (!is_pretraining(spec)) {
+    config.ignore({"num_clusters"});
+    return;
+  }
   const std::int64_t clusters = config.size_or({"num_clusters"}, 504);
-  if (!is_pretraining(spec)) return;
   count_projections(config, spec, spec.hidden_size);
   PretrainingHead head(spec);
   const std::int64_t width = config.size_or({"codevector_dim"}, 256);
@@ -321,6 +322,15 @@ constexpr NameRule kWav2vec2[] = {
     {"head.language_model.%", "lm_head.%"},
     {"head.classifier.projection.%", "projector.%"},
     {"head.classifier.%", "classifier.%"},
+    {"head.layer_weights", "layer_weights"},
+    {"head.quantizer.codevectors", "quantizer.codevectors"},
+    {"head.quantizer.scores.%", "quantizer.weight_proj.%"},
+    {"head.project_quantized.%", "project_q.%"},
+    {"head.project_hidden.%", "project_hid.%"},
+    {"head.phonemes.%", "ctc_proj.%"},
+    {"head.speakers.%", "speaker_proj.%"},
+    {"head.clusters", "label_embeddings_concat"},
+    {"head.features_norm.%", "layer_norm_for_extract.%"},
 };
 
 /// The classes, and that of pretraining.
