@@ -1,5 +1,7 @@
 #include "deepseek_layers.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <vector>
 
