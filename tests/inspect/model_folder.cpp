@@ -49,6 +49,15 @@ nlohmann::json small_llama() {
           {"max_position_embeddings", 32}};
 }
 
+nlohmann::json llama_of_blocks() {
+  nlohmann::json config = small_llama();
+  config["hidden_size"] = 256;
+  config["intermediate_size"] = 512;
+  config["vocab_size"] = 320;
+  config["tie_word_embeddings"] = false;
+  return config;
+}
+
 TensorToWrite take(std::vector<TensorToWrite>& tensors, const std::string& name) {
   const auto found = std::ranges::find(tensors, name, &TensorToWrite::name);
   REQUIRE(found != tensors.end());

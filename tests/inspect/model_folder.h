@@ -23,6 +23,8 @@ using checkpoint::TensorToWrite;
 
 /// A Llama with two layers: hidden 64, 4 query heads on 2 KV heads, FFN 96, vocabulary 128.
 [[nodiscard]] nlohmann::json small_llama();
+/// A Llama whose rows fill blocks of 256, with grouped queries and its own head.
+[[nodiscard]] nlohmann::json llama_of_blocks();
 
 /// Removes and returns the tensor `name`; fails the test if it is missing.
 TensorToWrite take(std::vector<TensorToWrite>& tensors, const std::string& name);

@@ -16,16 +16,6 @@ using namespace headroom::test;
 
 namespace {
 
-/// A Llama whose rows fill blocks of 256, with grouped queries and its own head.
-nlohmann::json llama_of_blocks() {
-  nlohmann::json config = small_llama();
-  config["hidden_size"] = 256;
-  config["intermediate_size"] = 512;
-  config["vocab_size"] = 320;
-  config["tie_word_embeddings"] = false;
-  return config;
-}
-
 Workload prompt_of(std::int64_t tokens) {
   Workload workload;
   workload.seq_len = tokens;

@@ -18,15 +18,6 @@ using namespace headroom::test;
 
 namespace {
 
-nlohmann::json llama_of_blocks() {
-  nlohmann::json config = small_llama();
-  config["hidden_size"] = 256;
-  config["intermediate_size"] = 512;
-  config["vocab_size"] = 320;
-  config["tie_word_embeddings"] = false;
-  return config;
-}
-
 nlohmann::json tied_llama() {
   nlohmann::json config = llama_of_blocks();
   config["tie_word_embeddings"] = true;
