@@ -88,6 +88,11 @@ RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::
   }
   try {
     run.formats = stored_gemm_formats(run.model.spec, workload);
+    if (quantised && !run.formats) {
+      notes.push_back(fmt::format(
+          "no weights of {} are in blocks: compare predicts and runs random float32 weights",
+          run.model.weight_files));
+    }
   } catch (const Error& error) {
     if (!quantised || error.code() != ErrorCode::invalid_input) throw;
     notes.push_back(
