@@ -106,7 +106,8 @@ struct ScoreShaping {
   AlibiSpec alibi{};
   WindowSpec window;
   Lookahead lookahead = Lookahead::none;
-  /// The last input `[batch, queries, keys]` masks all keys but those that an indexer chose.
+  /// The last input `[batch, queries, keys]` masks all keys but those that an indexer chose; with
+  /// a choice per head of the indexer, it is `[batch, index heads, queries, keys]`.
   KeyMask mask = KeyMask::none;
 };
 
@@ -262,9 +263,13 @@ struct KeyCompression {
   [[nodiscard]] Expr summed() const { return batch * entries * rate * series * width; }
 };
 
+/// Scores of an indexer: of all heads together, or of each.
+enum class IndexHeads { summed, separate };
+
 /// Scores of an indexer: Σ over its heads of w·ReLU(q·k) (arXiv 2512.02556, eq. 1). Inputs: queries
 /// `[rows, heads·head_dim]`, one key per position `[batch, keys, head_dim]`, and the heads' weights
-/// `[rows, heads]`. -> `[batch, queries, keys]`
+/// `[rows, heads]`. -> `[batch, queries, keys]`. With separate heads q·k of each, without weights.
+/// -> `[batch, heads, queries, keys]`
 struct IndexScores {
   Expr batch;
   Expr heads;
@@ -272,12 +277,17 @@ struct IndexScores {
   Expr queries;
   Expr keys;
   KeySource source = KeySource::projections;
+  IndexHeads result = IndexHeads::summed;
 
   [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+  /// Weights of a head for a query.
+  [[nodiscard]] Integer weights() const { return result == IndexHeads::summed ? 1 : 0; }
 };
 
 /// Chooses the `top_k` best keys of each query among those before it, in place: 0 for them, the
-/// lowest number for all others. A key covers `rate` tokens. `[batch, queries, keys]`
+/// lowest number for all others. A key covers `rate` tokens. `[batch, queries, keys]`. In blocks,
+/// for each head of the indexer: the best blocks of as many keys, by their best key, and always the
+/// last `local_blocks`. `[batch, heads, queries, keys]`
 struct KeySelect {
   Expr batch;
   Expr queries;
@@ -285,8 +295,11 @@ struct KeySelect {
   std::int64_t top_k = 0;
   std::int64_t rate = 1;
   KeySource source = KeySource::projections;
+  Expr heads{Integer{1}};
+  std::int64_t block_size = 1;
+  std::int64_t local_blocks = 0;
 
-  [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
+  [[nodiscard]] Expr pairs() const { return batch * heads * queries * keys; }
 };
 
 /// Appends the new keys and values to the KV-cache.

@@ -217,6 +217,13 @@ struct IndexerSpec {
   std::int64_t top_k = 0;
   RopeLayout rope_layout = RopeLayout::half_split;  ///< of its queries and keys beside MLA
   IndexerPlace place = IndexerPlace::here;
+  /// Keys of a block. Blocks (MiniMax M3): each head chooses for its share of the attention heads,
+  /// by the best key of a block, and always the last `local_blocks` before the query. 1: all heads
+  /// together choose single keys.
+  std::int64_t block_size = 1;
+  std::int64_t local_blocks = 0;
+
+  [[nodiscard]] bool chooses_blocks() const noexcept { return block_size > 1; }
 };
 
 /// Tokens that an entry of compressed keys sums: those of its own window, or half of its features

@@ -235,7 +235,7 @@ struct ElementwiseVisitor {
   }
   ElementwiseFlops operator()(const IndexScores& op) const {
     // Scale and ReLU of every head's scores.
-    return each(op.pairs() * op.heads, {2, 2});
+    return each(op.pairs() * op.heads * op.weights(), {2, 2});
   }
   ElementwiseFlops operator()(const KeySelect&) const { return {}; }  // comparisons
   ElementwiseFlops operator()(const StreamWeights& op) const {

@@ -105,8 +105,8 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * op.rows * op.groups * op.in_features * op.out_features);
   }
   MatrixFlops operator()(const IndexScores& op) const {
-    // q·k for every head, and the weighted sum over the heads.
-    return with_both_gradients(Integer{2} * op.pairs() * op.heads * (op.head_dim + Integer{1}));
+    // q·k for every head, and their weighted sum if there is one.
+    return with_both_gradients(Integer{2} * op.pairs() * op.heads * (op.head_dim + op.weights()));
   }
   MatrixFlops operator()(const StreamStep& op) const {
     // An update multiplies the streams by a square matrix; a sum has one row, counted element-wise.

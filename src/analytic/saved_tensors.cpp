@@ -156,13 +156,14 @@ class LedgerWriter : private BlockLedger {
     const Expr rows = op.batch * op.queries * op.heads;
     keep(node_->inputs[0], "index query", rows * op.head_dim * kActivationBytes);
     keep(node_->inputs[1], "index key", op.batch * op.keys * op.head_dim * kActivationBytes);
+    if (op.result == IndexHeads::separate) return;  // the products choose, and nothing else
     keep(node_->inputs[2], "index weight", rows * kActivationBytes);
     keep_new("index scores", op.pairs() * op.heads * kActivationBytes);
   }
   void operator()(const KeySelect&) {}
   void operator()(const StreamWeights&) {
-    keep(node_->output, "stream weights",
-         graph_.tensors[node_->output].elements() * kActivationBytes);
+    const Expr elements = graph_.tensors[node_->output].elements();
+    keep(node_->output, "stream weights", elements * kActivationBytes);
   }
   void operator()(const StreamStep& op) {
     if (op.kind == StreamStep::Kind::expand) return;

@@ -159,7 +159,7 @@ struct TrafficVisitor {
   }
   Traffic operator()(const IndexScores& op) const {
     const Expr keys = op.batch * op.keys * op.head_dim * key_bytes(op.source);
-    const Expr rows = op.batch * op.queries * op.heads * (op.head_dim + Integer{1});
+    const Expr rows = op.batch * op.queries * op.heads * (op.head_dim + op.weights());
     return {keys + rows * kActivationBytes, output_bytes()};
   }
   Traffic operator()(const KeySelect& op) const { return in_place(op.pairs()); }

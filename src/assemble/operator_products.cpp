@@ -146,14 +146,16 @@ class ProductVisitor {
   }
   Products operator()(const IndexScores& op) const {
     const Shape queries{op.batch, op.heads, op.queries, op.head_dim};
-    return {{"index scores",
-             gemm_text(named("Q", queries), named("Kᵀ", {op.batch, op.head_dim, op.keys}),
-                       shape_text({op.batch, op.heads, op.queries, op.keys})),
-             op.pairs() * op.heads * op.head_dim},
-            {"sum over heads",
-             gemm_text(named("w", {op.batch, op.queries, op.heads}), "scores",
-                       shape_text({op.batch, op.queries, op.keys})),
-             op.pairs() * op.heads}};
+    Products products{{"index scores",
+                       gemm_text(named("Q", queries), named("Kᵀ", {op.batch, op.head_dim, op.keys}),
+                                 shape_text({op.batch, op.heads, op.queries, op.keys})),
+                       op.pairs() * op.heads * op.head_dim}};
+    if (op.result == IndexHeads::separate) return products;
+    products.push_back({"sum over heads",
+                        gemm_text(named("w", {op.batch, op.queries, op.heads}), "scores",
+                                  shape_text({op.batch, op.queries, op.keys})),
+                        op.pairs() * op.heads});
+    return products;
   }
   Products operator()(const StreamStep& op) const {
     if (op.kind != StreamStep::Kind::update) return {};

@@ -146,7 +146,8 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   const AttentionSpec& attention = *stack.attention;
   hidden = scaled(Part::attention_qkv, "attention.input.scale", attention.input_multiplier, hidden);
   const HeadSizes& heads = stack.heads;
-  if (attention.indexer) index_blocks(stack, hidden);
+  std::optional<TensorId> choice;
+  if (attention.indexer) choice = index_blocks(stack, hidden);
   TensorId qkv = project_heads(stack, hidden);
   const AttentionParts parts = self_attention_parts();
   if (attention.kind == AttentionKind::linear) {
@@ -157,6 +158,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   const TensorId rotated = apply_rope_and_norm(stack, qkv);
   AttentionOperands operands = attention.shares_key_values ? shared_operands(stack, rotated)
                                                            : cached_operands(stack, rotated);
+  if (choice) read_chosen_keys(*choice, operands);
   if (const auto block = eager_block(attention, options_)) {
     operands.shape = in_blocks(operands.shape, *block, attention, options_);
   }

@@ -59,12 +59,7 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
   const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
   keys = emit_in_place(Part::attention_indexer, path + ".rotary",
                        Rotary{row, {}, Symbol::qk_rope_head_dim, stack.tokens, rope}, {keys});
-  if (stack.keys == KeySource::projections) return keys;
-  const TensorId cache = tensor("attention.indexer.key_cache", {kBatch, Symbol::visible_keys, dim},
-                                ElementType::key_cache);
-  emit_in_place(Part::attention_indexer, "attention.indexer.key_cache",
-                KvCacheAppend{row.elements(), row, Integer{1}, dim, {}}, {keys, cache});
-  return cache;
+  return cached_index_keys(stack, keys);
 }
 
 TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, TensorId queries,
@@ -85,26 +80,57 @@ TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, T
   return *key_choice_;
 }
 
-void GraphBuilder::index_blocks(const StackContext& stack, TensorId hidden) {
+TensorId GraphBuilder::index_blocks(const StackContext& stack, TensorId hidden) {
+  const IndexerSpec& indexer = *stack.attention->indexer;
+  const Expr heads = heads_of_index(stack);
+  const TensorId queries = block_index_heads(stack, "query", heads, hidden);
+  const TensorId keys =
+      cached_index_keys(stack, block_index_heads(stack, "key", Integer{1}, hidden));
+  const Expr length = graph_.tensors[keys].shape.at(1);
+  const TensorId scores = emit(Part::attention_indexer, "attention.indexer.scores",
+                               IndexScores{kBatch, heads, dim_of_index(stack), stack.tokens, length,
+                                           stack.keys, IndexHeads::separate},
+                               {queries, keys}, {}, {kBatch, heads, stack.tokens, length});
+  return emit_in_place(Part::attention_indexer, "attention.indexer.choice",
+                       KeySelect{kBatch, stack.tokens, length, indexer.top_k, 1, stack.keys, heads,
+                                 indexer.block_size, indexer.local_blocks},
+                       {scores});
+}
+
+TensorId GraphBuilder::block_index_heads(const StackContext& stack, const std::string& name,
+                                         const Expr& heads, TensorId hidden) {
   const NormSpec& spec = stack.spec->norm;
   const Expr dim = dim_of_index(stack);
-  const auto heads_of = [&](const std::string& name, const Expr& heads) {
-    const std::string path = "attention.indexer." + name;
-    const TensorId projected = project(stack, Part::attention_indexer, {path, heads * dim},
-                                       WeightRole::attention, LinearBias::absent, hidden);
-    const HeadRows rows{stack.rows(), heads * dim, {}, heads, dim};
-    return emit_in_place(Part::attention_indexer, path + "_norm",
-                         HeadNorm{spec, QueryKeyNormScope::each_head, rows}, {projected},
-                         norm_weights(spec, Part::attention_indexer, path + "_norm", {dim}));
-  };
-  heads_of("query", heads_of_index(stack));
-  const TensorId keys = heads_of("key", Integer{1});
-  if (stack.keys == KeySource::projections) return;
+  const std::string path = "attention.indexer." + name;
+  const TensorId projected = project(stack, Part::attention_indexer, {path, heads * dim},
+                                     WeightRole::attention, LinearBias::absent, hidden);
+  const HeadRows rows{stack.rows(), heads * dim, {}, heads, dim};
+  const TensorId normed = emit_in_place(
+      Part::attention_indexer, path + "_norm", HeadNorm{spec, QueryKeyNormScope::each_head, rows},
+      {projected}, norm_weights(spec, Part::attention_indexer, path + "_norm", {dim}));
+  const RopeSpec& rope = stack.attention->rope ? *stack.attention->rope : stack.position->rope;
+  const Expr rotary_dim = rope.rotary_dim == 0 ? stack.heads.head_dim : Integer{rope.rotary_dim};
+  return emit_in_place(Part::attention_indexer, path + ".rotary",
+                       Rotary{rows, {}, rotary_dim, stack.tokens, rope}, {normed});
+}
+
+TensorId GraphBuilder::cached_index_keys(const StackContext& stack, TensorId keys) {
+  if (stack.keys == KeySource::projections) return keys;
+  const Expr dim = dim_of_index(stack);
+  const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
   const TensorId cache = tensor("attention.indexer.key_cache", {kBatch, Symbol::visible_keys, dim},
                                 ElementType::key_cache);
-  const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
   emit_in_place(Part::attention_indexer, "attention.indexer.key_cache",
                 KvCacheAppend{row.elements(), row, Integer{1}, dim, {}}, {keys, cache});
+  return cache;
+}
+
+void GraphBuilder::read_chosen_keys(TensorId choice, AttentionOperands& operands) const {
+  operands.choice = choice;
+  operands.pairs = Symbol::chosen_pairs;
+  if (options_.attention == AttentionImplementation::fused) {
+    operands.shape.keys = Symbol::chosen_keys;
+  }
 }
 
 }  // namespace headroom::detail

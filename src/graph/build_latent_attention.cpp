@@ -27,15 +27,6 @@ NormSpec norm_of_latents(const StackContext& stack) {
   return spec;
 }
 
-/// Masks the keys that the indexer left out. A fused kernel reads only the others.
-void read_chosen_keys(const GraphOptions& options, TensorId choice, AttentionOperands& operands) {
-  operands.choice = choice;
-  operands.pairs = Symbol::chosen_pairs;
-  if (options.attention == AttentionImplementation::fused) {
-    operands.shape.keys = Symbol::chosen_keys;
-  }
-}
-
 }  // namespace
 
 TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
@@ -146,7 +137,7 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
   StackContext context = stack;
   if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
   AttentionOperands operands = cached_operands(context, qkv);
-  if (choice) read_chosen_keys(options_, *choice, operands);
+  if (choice) read_chosen_keys(*choice, operands);
   return softmax_attention(stack, self_attention_parts(), attention, operands);
 }
 
@@ -168,7 +159,7 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
                              {latent_queries, cache},
                              KeySource::cache,
                              ValuePlace::inside_keys};
-  if (choice) read_chosen_keys(options_, *choice, operands);
+  if (choice) read_chosen_keys(*choice, operands);
   const TensorId latent_context =
       softmax_attention(stack, self_attention_parts(), attention, operands);
   return emit(Part::attention_out, "attention.context.expanded",

@@ -338,9 +338,15 @@ class GraphBuilder {
   [[nodiscard]] Expr heads_of(std::int64_t count) const;
 
   // build_indexer.cpp
-  /// Index queries and keys of attention to blocks of keys, and the cache of the keys (MiniMax M3).
-  /// Their scores and the choice of blocks are not in the graph.
-  void index_blocks(const StackContext& stack, TensorId hidden);
+  /// The masks of the blocks of keys that each head of the indexer chooses (MiniMax M3).
+  TensorId index_blocks(const StackContext& stack, TensorId hidden);
+  /// Index queries or the index key of a token: projected, normed and rotated.
+  TensorId block_index_heads(const StackContext& stack, const std::string& name, const Expr& heads,
+                             TensorId hidden);
+  /// Appends `keys` to the cache of the indexer's, if there is one, and returns all keys.
+  TensorId cached_index_keys(const StackContext& stack, TensorId keys);
+  /// Masks the keys that the indexer left out. A fused kernel reads only the others.
+  void read_chosen_keys(TensorId choice, AttentionOperands& operands) const;
   /// The mask of the keys that the layer's indexer, or the last one before it, chooses.
   std::optional<TensorId> key_choice(const StackContext& stack, TensorId hidden,
                                      TensorId compressed_queries);

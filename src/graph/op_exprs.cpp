@@ -64,7 +64,7 @@ class ExprMapper {
   void operator()(IndexScores& op) const {
     each(op.batch, op.heads, op.head_dim, op.queries, op.keys);
   }
-  void operator()(KeySelect& op) const { each(op.batch, op.queries, op.keys); }
+  void operator()(KeySelect& op) const { each(op.batch, op.queries, op.keys, op.heads); }
   void operator()(StreamWeights& op) const { each(op.rows, op.streams); }
   void operator()(StreamStep& op) const { each(op.rows, op.streams, op.width); }
   void operator()(KvCacheAppend& op) const {

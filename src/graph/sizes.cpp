@@ -25,6 +25,7 @@ void add_key_choice(const AttentionSpec& attention, const ModelSpec& spec, Layer
   const bool compresses = shared && shared->compression;
   if (attention.indexer) {
     set_once(traits.indexer_top_k, 0, attention.indexer->top_k, spec);
+    set_once(traits.indexed_block, 1, attention.indexer->block_size, spec);
     if (compresses) set_once(traits.indexed_rate, 1, shared->compression->rate, spec);
   } else if (compresses) {
     set_once(traits.heavy_compression_rate, 0, shared->compression->rate, spec);

@@ -128,6 +128,20 @@ Integer compressed_pairs(Integer rate, Integer most, Integer s, Integer p) {
   return from_start(checked_add(p, s)) - from_start(p);
 }
 
+/// Pairs with keys chosen in blocks: a query at position i reads all i + 1 keys, or `most` of them
+/// in whole blocks but the last, which ends with its own key. `most` is a number of blocks.
+Integer block_pairs(Integer block, Integer most, Integer s, Integer p) {
+  const auto from_start = [&](Integer tokens) {
+    const Integer growing = std::min(tokens, most);
+    const Integer rest = tokens - growing;
+    const Integer own = checked_add(checked_multiply(rest / block, causal_pairs(block, 0)),
+                                    causal_pairs(rest % block, 0));
+    return checked_add(checked_add(causal_pairs(growing, 0), own),
+                       checked_multiply(rest, most - block));
+  };
+  return from_start(checked_add(p, s)) - from_start(p);
+}
+
 /// Keys and pairs of layers with an indexer, and of those with compressed keys.
 void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindings& values) {
   const Integer tokens = checked_add(p, s);
@@ -135,7 +149,9 @@ void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindin
   const bool compresses = rate > 1;  // a symbol that does not apply is 0
   values.set(Symbol::compressed_keys, compresses ? tokens / rate : 0);
   values.set(Symbol::new_compressed_keys, compresses ? tokens / rate - p / rate : 0);
-  const Integer chosen = compressed_pairs(rate, traits.indexer_top_k, s, p);
+  const Integer most = traits.indexer_top_k;
+  const Integer chosen = traits.indexed_block > 1 ? block_pairs(traits.indexed_block, most, s, p)
+                                                  : compressed_pairs(rate, most, s, p);
   values.set(Symbol::chosen_pairs, chosen);
   values.set(Symbol::chosen_keys, std::min(tokens / rate, chosen));
   const Integer heavy = traits.heavy_compression_rate;

@@ -179,7 +179,7 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
     const bool per_sequence = program_.graph_.tensors[bias].shape.size() == 4;
     if (per_sequence) args.bias_batch_stride = args.heads * args.queries * args.keys;
   }
-  if (shaping.mask == KeyMask::indexer) args.choice = program_.pointer(node_->inputs.back());
+  if (shaping.mask == KeyMask::indexer) use_choice(args);
   if (shaping.bias == ScoreBias::alibi) {
     const GroupPosition tensor = tensor_position();
     std::vector<float> slopes = alibi_slopes(shaping.alibi, args.heads * tensor.ranks);
@@ -189,6 +189,17 @@ void StepBuilder::apply_score_shaping(AttentionArguments& args, const ScoreShapi
     args.alibi_order = shaping.alibi.order;
     args.slopes_of_distance = !args.causal;
   }
+}
+
+void StepBuilder::use_choice(AttentionArguments& args) const {
+  const TensorId choice = node_->inputs.back();
+  args.choice = program_.pointer(choice);
+  const std::vector<Expr>& shape = program_.graph_.tensors[choice].shape;
+  if (shape.size() < 4) return;
+  const GroupPosition tensor = tensor_position();
+  args.choosers = integer(shape[1]);
+  args.heads_per_chooser = args.heads * tensor.ranks / args.choosers;
+  args.first_head = tensor.rank * args.heads;
 }
 
 void StepBuilder::use_earlier_rows(AttentionArguments& args) const {

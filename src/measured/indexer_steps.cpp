@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "kernels/block_choice.h"
 #include "kernels/indexer.h"
 #include "step_builder.h"
 
@@ -33,7 +34,8 @@ StepBuilder::Run StepBuilder::operator()(const IndexScores& op) {
   args.queries = integer(op.queries);
   args.key_batch_stride = integer(op.keys) * args.head_dim;
   args.q = input(0);
-  args.weights = input(2);
+  const bool separate = op.result == IndexHeads::separate;
+  if (!separate) args.weights = input(2);
   const bool cached = op.source == KeySource::cache;
   const float* const projected = cached ? nullptr : input(1);
   return [=, name = program_.graph_.tensors[node_->inputs[1]].name, cache = &program_.cache_,
@@ -41,13 +43,35 @@ StepBuilder::Run StepBuilder::operator()(const IndexScores& op) {
     args.k = cached ? cache->data(name, layer) : projected;
     args.keys = keys(args.queries);
     const std::int64_t rows = args.batch * args.queries;
-    const std::int64_t moved = args.batch * args.keys * args.head_dim +
-                               rows * (args.heads * (args.head_dim + 1) + args.keys);
-    return StepCount{index_scores(args, out), moved * kFloatBytes};
+    const std::int64_t keys_read = args.batch * args.keys * args.head_dim;
+    const std::int64_t results = args.keys * (separate ? args.heads : 1);
+    const std::int64_t weights = separate ? 0 : args.heads;
+    const std::int64_t moved = keys_read + rows * (args.heads * args.head_dim + weights + results);
+    return StepCount{separate ? index_products(args, out) : index_scores(args, out),
+                     moved * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::select_blocks(const KeySelect& op) {
+  IndexerArguments args;
+  args.batch = integer(op.batch);
+  args.heads = integer(op.heads);
+  args.queries = integer(op.queries);
+  const BlockChoice choice{op.top_k / op.block_size, op.block_size, op.local_blocks};
+  const bool cached = op.source == KeySource::cache;
+  return [=, lengths = &program_.lengths_, keys = keys_so_far(op.source, op.keys),
+          copy_input = input_copy(), scores = output()](std::int64_t /*layer*/) mutable {
+    copy_input();
+    args.keys = keys(args.queries);
+    args.past = cached ? lengths->past : 0;
+    choose_blocks(args, choice, scores);
+    const std::int64_t rows = args.batch * args.heads * args.queries;
+    return StepCount{0, 2 * rows * args.keys * kFloatBytes};
   };
 }
 
 StepBuilder::Run StepBuilder::operator()(const KeySelect& op) {
+  if (op.block_size > 1) return select_blocks(op);
   IndexerArguments args;
   args.batch = integer(op.batch);
   args.queries = integer(op.queries);

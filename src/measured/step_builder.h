@@ -154,6 +154,8 @@ class StepBuilder {
   [[nodiscard]] Run chunk_context();
   /// Tokens with global attention, so many per sequence.
   [[nodiscard]] GlobalPositions global_positions(std::int64_t per_sequence) const;
+  /// The choice of blocks of keys.
+  [[nodiscard]] Run select_blocks(const KeySelect& op);
   /// Fused attention over the keys that an indexer chose.
   [[nodiscard]] Run sparse_fused(const FusedAttention& op);
   using Sinks = std::function<const float*(std::int64_t layer)>;
@@ -226,6 +228,9 @@ class StepBuilder {
   [[nodiscard]] bool reads_earlier_projections() const;
   /// True if the first input has the queries alone, and the second K and V of this pass.
   [[nodiscard]] bool has_queries_alone(const AttentionArguments& args) const;
+  /// The indexer's choice, the node's last input: one for all heads, or one per head of the
+  /// indexer.
+  void use_choice(AttentionArguments& args) const;
   /// Strides of queries alone in their rows, and of K and V in those of an earlier layer.
   void use_earlier_rows(AttentionArguments& args) const;
   /// Keys per sequence that the node's KV-cache (its second input) can store.

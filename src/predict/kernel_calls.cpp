@@ -135,11 +135,12 @@ class CallVisitor {
   Calls operator()(const IndexScores& op) const {
     const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys),
                             number(op.head_dim)};
-    return {{KernelKind::attention_scores, sizes, {}},
-            elements(KernelKind::relu_gated, number(op.pairs() * op.heads))};
+    const KernelCall products{KernelKind::attention_scores, sizes, {}};
+    if (op.result == IndexHeads::separate) return {products};
+    return {products, elements(KernelKind::relu_gated, number(op.pairs() * op.heads))};
   }
   Calls operator()(const KeySelect& op) const {
-    const KernelSizes sizes{number(op.batch), number(op.queries), number(op.keys)};
+    const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys)};
     return {{KernelKind::attention_softmax, sizes, {}}};
   }
   Calls operator()(const StreamWeights& op) const {

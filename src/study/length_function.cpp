@@ -199,6 +199,13 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
                 "the cost of compressed keys is not a polynomial in the length", {},
                 "use a model whose attention reads single keys");
   }
+  const bool chooses =
+      cost.degree(Symbol::chosen_pairs) > 0 || cost.degree(Symbol::chosen_keys) > 0;
+  if (chooses && graph.traits.indexed_block > 1) {
+    throw Error(ErrorCode::invalid_input,
+                "the cost of keys chosen in blocks is not a polynomial in the length", {},
+                "use " + quoted(Setting::attention) + " eager, which computes all pairs");
+  }
   Bindings sizes = graph.sizes;
   sizes.set(Symbol::batch_size, 1);
   sizes.set(Symbol::past_len, 0);

@@ -85,6 +85,45 @@ TEST_CASE("lengths and pairs of compressed keys equal loops over positions") {
   }
 }
 
+TEST_CASE("pairs of keys chosen in blocks equal a loop over positions") {
+  LayerTraits traits;
+  traits.indexer_top_k = 12;
+  traits.indexed_block = 4;
+  for (const std::int64_t past : {0, 3, 11, 12, 13, 100}) {
+    for (const std::int64_t seq : {1, 2, 4, 31, 64}) {
+      CAPTURE(past);
+      CAPTURE(seq);
+      Integer chosen = 0;
+      for (std::int64_t position = past; position < past + seq; ++position) {
+        const std::int64_t blocks = std::min<std::int64_t>(3, position / 4 + 1);
+        chosen += (blocks - 1) * 4 + position % 4 + 1;
+      }
+      const Bindings values = bindings_of(workload_of(Phase::decode, seq, past), traits);
+      CHECK(values.get(Symbol::chosen_pairs) == chosen);
+      CHECK(values.get(Symbol::chosen_keys) == std::min<Integer>(chosen, past + seq));
+    }
+  }
+}
+
+// torch's FlopCounterMode over MiniMaxM3VLForCausalLM (transformers 5.24, eager), and its cache.
+TEST_CASE("MiniMax M3's matrix FLOPs and cache are the reference's") {
+  const ModelSpec spec = spec_of(read_json(data_folder() / "families/minimax_m3/config.json"));
+  const auto flops = [&](std::int64_t batch, std::int64_t seq) {
+    Workload workload = workload_of(Phase::prefill, seq, 0);
+    workload.batch_size = batch;
+    return count(spec, workload).figures.forward.matrix_flops;
+  };
+  CHECK(flops(1, 13) == 1030016);
+  CHECK(flops(2, 29) == 5248768);
+  Workload workload = workload_of(Phase::prefill, 13, 0);
+  CHECK(cache_of(spec, workload).used_bytes == 2 * (3 * 2 * 2 * 12 * 13 + 2 * 16 * 13));
+  // A fused kernel reads two blocks of three keys: 55 of 91 pairs in the two sparse layers.
+  workload.attention = AttentionImplementation::fused;
+  const Counted fused = count(spec, workload);
+  CHECK(matrix_flops_of(fused, bindings_of(workload, fused.graph), Part::attention_core) ==
+        Integer{4} * 4 * 12 * (91 + 2 * 55));
+}
+
 TEST_CASE("an indexer over single keys chooses at most all keys before a query") {
   LayerTraits traits;
   traits.indexer_top_k = 2048;
@@ -234,6 +273,8 @@ TEST_CASE("the cost of chosen keys grows as that of a window, and compressed key
   }
   const Graph compressed = build_graph(wild("deepseek-v4-flash"), {});
   CHECK_THROWS_AS((void)in_length(Symbol::seq_len, compressed), Error);
+  const Graph blocks = build_graph(wild("minimax-m3"), {});
+  CHECK_THROWS_AS((void)in_length(Symbol::chosen_pairs * Expr(Integer{2}), blocks), Error);
 }
 
 TEST_CASE("compress_ratios needs an entry of 0, 4 or 128 for every layer") {

@@ -61,8 +61,12 @@ struct AttentionArguments {
       AlibiOrder::after_scale;  ///< order of scaling, rounding and adding ALiBi
   const float* sinks =
       nullptr;  ///< [heads], attention sinks: a score without a value; null for none
-  /// [batch, queries, keys]: 0 for keys that an indexer chose, -infinity for others; null for none
+  /// [batch, choosers, queries, keys]: 0 for keys that an indexer chose, -infinity for others; null
+  /// for none. Each chooser serves as many heads, in order.
   const float* choice = nullptr;
+  std::int64_t choosers = 1;
+  std::int64_t heads_per_chooser = 0;      ///< read if there are several
+  std::int64_t first_head = 0;             ///< of these heads among all that the choosers serve
   const std::uint8_t* key_mask = nullptr;  ///< [batch, keys], 0 for padding; null for none
 };
 
@@ -77,6 +81,9 @@ struct AttentionArguments {
 /// Index of query `query` among the keys if ALiBi counts distances.
 [[nodiscard]] std::optional<std::int64_t> alibi_query(const AttentionArguments& args,
                                                       std::int64_t query);
+
+/// An indexer's choice among the keys of a row of scores [batch, heads, queries].
+[[nodiscard]] const float* choice_of_row(const AttentionArguments& args, std::int64_t row);
 
 /// scores [batch, heads, queries, keys] = Q·Kᵀ without scale, masked pairs included. Returns the
 /// FLOPs of the matrix product.

@@ -161,10 +161,7 @@ bool is_parallel(const AttentionArguments& args) {
 /// Bias of one row of the scores [batch, heads, queries, keys], or an indexer's choice, which
 /// excludes one; null for none.
 const float* bias_of_row(const AttentionArguments& args, std::int64_t row) {
-  if (args.choice != nullptr) {
-    const std::int64_t batch = row / args.queries / args.heads;
-    return args.choice + (batch * args.queries + row % args.queries) * args.keys;
-  }
+  if (args.choice != nullptr) return choice_of_row(args, row);
   if (args.bias == nullptr) return nullptr;
   const std::int64_t rows = args.heads * args.queries;
   return args.bias + row / rows * args.bias_batch_stride + row % rows * args.keys;

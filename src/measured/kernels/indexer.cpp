@@ -36,7 +36,8 @@ void choose_of_row(const IndexerArguments& args, std::int64_t batch, std::int64_
 std::int64_t attend(const AttentionArguments& args, std::int64_t batch, std::int64_t head,
                     std::int64_t query, float* scores) {
   const std::int64_t kv_head = head * args.kv_heads / args.heads;
-  const float* const choice = args.choice + (batch * args.queries + query) * args.keys;
+  const float* const choice =
+      choice_of_row(args, (batch * args.heads + head) * args.queries + query);
   const float* const q =
       args.q + batch * args.q_batch_stride + query * args.q_stride + head * args.head_dim;
   const float* const k = args.k + batch * args.k_batch_stride + kv_head * args.k_head_stride;
@@ -86,6 +87,14 @@ void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores
     const std::int64_t visible = std::min(args.keys, args.past + row % args.queries + 1);
     choose_of_row(args, row / args.queries, visible, top_k, scores + row * args.keys);
   }
+}
+
+const float* choice_of_row(const AttentionArguments& args, std::int64_t row) {
+  const std::int64_t batch = row / args.queries / args.heads;
+  const std::int64_t head = args.first_head + row / args.queries % args.heads;
+  const std::int64_t chooser = args.choosers == 1 ? 0 : head / args.heads_per_chooser;
+  const std::int64_t query = row % args.queries;
+  return args.choice + ((batch * args.choosers + chooser) * args.queries + query) * args.keys;
 }
 
 std::int64_t sparse_attention_scratch_floats(const AttentionArguments& args, int threads) {

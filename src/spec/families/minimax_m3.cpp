@@ -78,38 +78,81 @@ struct BlockIndexer {
   IndexerSpec spec{4, 128, 2048};
 };
 
+/// Keys of the config that size an indexer of blocks.
+struct BlockIndexerKeys {
+  std::string_view num_heads;
+  std::string_view head_dim;
+  std::string_view block_size;
+  std::string_view top_blocks;
+  std::string_view local_blocks;
+};
+
+/// Reads the sizes of an indexer from `config`, of which `keys` are the names.
+IndexerSpec read_block_sizes(ConfigReader& config, const BlockIndexerKeys& keys) {
+  IndexerSpec spec{config.size_or({keys.num_heads}, 4), config.size_or({keys.head_dim}, 128)};
+  spec.block_size = config.size_or({keys.block_size}, 128);
+  const std::int64_t blocks = config.size_or({keys.top_blocks}, 16);
+  spec.top_k = product(config, keys.top_blocks, blocks, spec.block_size);
+  // With a block of its own in every choice, a query reads a number of keys that is known.
+  spec.local_blocks = config.size_or({keys.local_blocks}, 1);
+  if (spec.local_blocks > blocks) {
+    config.fail(keys.local_blocks, "is more than the blocks that a query reads",
+                fmt::format("at most {}", keys.top_blocks));
+  }
+  if (spec.block_size == 1) {
+    config.fail(keys.block_size, "makes blocks of one key", "use blocks of several keys");
+  }
+  return spec;
+}
+
+constexpr BlockIndexerKeys kPublishedKeys{"sparse_num_index_heads", "sparse_index_dim",
+                                          "sparse_block_size", "sparse_topk_blocks",
+                                          "sparse_local_block"};
+constexpr BlockIndexerKeys kTransformersKeys{"index_n_heads", "index_head_dim", "index_block_size",
+                                             "index_topk_blocks", "index_local_blocks"};
+
 /// As published, in an object of its own; or as transformers 5 writes it.
 BlockIndexer read_block_indexer(ConfigReader& config, std::int64_t num_layers) {
   BlockIndexer indexer;
   auto sparse = config.object("sparse_attention_config");
   if (!sparse) {
-    indexer.spec.num_heads = config.size_or({"index_n_heads"}, indexer.spec.num_heads);
-    indexer.spec.head_dim = config.size_or({"index_head_dim"}, indexer.spec.head_dim);
-    config.ignore({"index_block_size", "index_topk_blocks", "index_local_blocks"});
+    indexer.spec = read_block_sizes(config, kTransformersKeys);
     indexer.layers = read_layer_words(config, "layer_types", num_layers, "minimax_m3_sparse",
                                       "full_attention", LayersWhenAbsent::none);
     return indexer;
   }
-  indexer.spec.num_heads = sparse->size_or({"sparse_num_index_heads"}, indexer.spec.num_heads);
-  indexer.spec.head_dim = sparse->size_or({"sparse_index_dim"}, indexer.spec.head_dim);
+  indexer.spec = read_block_sizes(*sparse, kPublishedKeys);
   indexer.layers = read_layer_flags(*sparse, "sparse_attention_freq", num_layers);
   sparse->expect_flag("use_sparse_attention", true);
-  sparse->ignore({"sparse_topk_blocks", "sparse_block_size", "sparse_disable_index_value",
-                  "sparse_score_type", "sparse_init_block", "sparse_local_block"});
+  sparse->expect_text("sparse_score_type", "max");
+  sparse->expect_number("sparse_init_block", 0);
+  sparse->ignore({"sparse_disable_index_value"});  // of every sparse layer
   sparse->finish();
   return indexer;
 }
 
-/// The indexer of the sparse layers: its projections and its cache are in the graph, its scores and
-/// the choice of blocks are not.
+/// Throws unless the indexer's sizes fit the heads that it chooses for, and their RoPE.
+void require_fitting_indexer(ConfigReader& config, const IndexerSpec& indexer,
+                             const ModelSpec& spec) {
+  const AttentionSpec& attention = spec.decoder->self_attention;
+  if (attention.num_attention_heads % indexer.num_heads != 0) {
+    config.fail(kTransformersKeys.num_heads, "does not divide the attention heads",
+                "use as many heads of the indexer as of keys and values");
+  }
+  const std::int64_t rotary = spec.position.rope.rotary_dim;
+  if (indexer.head_dim < (rotary == 0 ? attention.head_dim : rotary)) {
+    config.fail(kTransformersKeys.head_dim, "is less than the dimensions that RoPE turns",
+                "use a wider head of the indexer");
+  }
+}
+
 void add_block_indexer(ConfigReader& config, ModelSpec& spec) {
   BlockIndexer indexer = read_block_indexer(config, spec.decoder->num_layers);
   if (std::ranges::count(indexer.layers, true) == 0) return;
+  require_fitting_indexer(config, indexer.spec, spec);
   indexer.layers.flip();
   vary_layers(*spec.decoder, indexer.layers,
               [&](LayerVariant& variant) { variant.self_attention.indexer = indexer.spec; });
-  spec.assumptions.emplace_back(
-      "attention counts all keys, without the scores by which the indexer chooses blocks of them");
 }
 
 void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
@@ -135,8 +178,31 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"num_mtp_modules", "num_nextn_predict_layers"});  // for speculative decoding
   read_minimax_experts(config, stack);
   add_block_indexer(config, spec);
-  spec.not_run = "its sparse attention has no kernel yet";
 }
+
+// As published, and as transformers 5 writes a text model.
+constexpr NameRule kMiniMaxM3[] = {
+    {"decoder.layers.attention.indexer.query.%", "layers.{}.self_attn.index_q_proj.%"},
+    {"decoder.layers.attention.indexer.key.%", "layers.{}.self_attn.index_k_proj.%"},
+    {"decoder.layers.attention.indexer.query_norm.%", "layers.{}.self_attn.index_q_norm.%"},
+    {"decoder.layers.attention.indexer.key_norm.%", "layers.{}.self_attn.index_k_norm.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%",
+     "layers.{}.block_sparse_moe.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%",
+     "layers.{}.block_sparse_moe.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%",
+     "layers.{}.block_sparse_moe.shared_experts.down_proj.%"},
+    {"decoder.layers.attention.indexer.query.%", "layers.{}.self_attn.indexer.q_proj.%"},
+    {"decoder.layers.attention.indexer.key.%", "layers.{}.self_attn.indexer.k_proj.%"},
+    {"decoder.layers.attention.indexer.query_norm.%", "layers.{}.self_attn.indexer.q_norm.%"},
+    {"decoder.layers.attention.indexer.key_norm.%", "layers.{}.self_attn.indexer.k_norm.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_up_proj.%",
+     part(0)},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.gate_up_proj.%",
+     part(1)},
+    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.gate_up_proj.%", part(0)},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
+};
 
 /// Layers with an indexer, and with experts, have their tensors; dense layers come first.
 void finish_minimax_m3(const GgufMetadataReader& metadata, ConfigDraft& config) {
@@ -179,7 +245,8 @@ std::vector<Family> minimax_m3_families() {
                either_of(decoder_classes("MiniMaxM3VL", {.float32_logits = true}),
                          either_of(llama_classes("MiniMaxM3"), one_class("MiniMaxM3VLTextModel")))),
            .reader = read_minimax_m3_text,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = llama_names(
+               {kMiniMaxM3, query_key_norm_rules(), mixtral_expert_rules(), shared_expert_rules()}),
            .gguf = minimax_m3_form()},
           wrapper_family({.model_types = {"minimax_m3_vl"},
                           .classes = {"MiniMaxM3SparseForConditionalGeneration",
