@@ -390,6 +390,7 @@ constexpr NameRule kBart[] = {
     {"word_embeddings.%", "shared.%"},
     {"word_embeddings.%", "encoder.embed_tokens.%"},
     {"head.language_model.weight", "lm_head.weight"},
+    {"head.language_model.weight", "output_projection.weight"},  // TrOCR
     {"head.language_model.bias", "final_logits_bias"},
     {"head.classifier.dense.%", "classification_head.dense.%"},
     {"head.classifier.%", "classification_head.out_proj.%"},
@@ -426,7 +427,8 @@ NameTable bart_names() {
           {{"encoder.embed_tokens.weight", ExtraKind::tied_copy},
            {"decoder.embed_tokens.weight", ExtraKind::tied_copy},
            {"shared.weight", ExtraKind::tied_copy},
-           {"lm_head.weight", ExtraKind::tied_copy}}};
+           {"lm_head.weight", ExtraKind::tied_copy},
+           {"output_projection.weight", ExtraKind::tied_copy}}};
 }
 
 }  // namespace
@@ -476,7 +478,7 @@ std::vector<Family> bart_families() {
           {.model_types = {"trocr"},
            .classes = ModelClasses{{{"TrOCRForCausalLM", decoder_head}}},
            .reader = read_trocr,
-           .names = None("its weights' names are not supported yet"),
+           .names = bart_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"m2m_100"},
            .classes = encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration",

@@ -8,8 +8,6 @@
 namespace headroom::detail {
 namespace {
 
-constexpr std::string_view kNotNamed = "its weights' names are not supported yet";
-
 /// GLM-4 with norms before and after each part, and without biases.
 void read_glm_ocr_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -32,7 +30,6 @@ void read_paddleocr_text(ConfigReader& config, ModelSpec& spec) {
   defaults.max_position_embeddings = 131072;
   defaults.norm_eps = 1e-5;
   defaults.rope.theta = 500000;
-  defaults.rope.layout = RopeLayout::interleaved;
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
@@ -65,35 +62,38 @@ void read_paddleocr_text(ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 std::vector<Family> document_models_families() {
-  constexpr std::string_view kNotInLlamaCpp = "llama.cpp does not support this architecture";
-  return {wrapper_family({.model_types = {"got_ocr2"},
-                          .classes = {"GotOcr2ForConditionalGeneration"},
-                          .bare_classes = {"GotOcr2Model"},
-                          .text_type = "qwen2",
-                          .count_towers = count_got_ocr2_tower,
-                          .tying = HeadTying::whole_else_tied}),
-          wrapper_family({.model_types = {"glm_ocr"},
-                          .classes = {"GlmOcrForConditionalGeneration"},
-                          .bare_classes = {"GlmOcrModel"},
-                          .text_type = "glm_ocr_text",
-                          .count_towers = count_glm_ocr_tower,
-                          .tying = HeadTying::either}),
-          {.model_types = {"glm_ocr_text"},
-           .classes = llama_classes("GlmOcrText"),
-           .reader = read_glm_ocr_text,
-           .names = None(kNotNamed),
-           .gguf = None(kNotInLlamaCpp)},
-          wrapper_family({.model_types = {"paddleocr_vl"},
-                          .classes = {"PaddleOCRVLForConditionalGeneration"},
-                          .bare_classes = {"PaddleOCRVLModel"},
-                          .text_type = "paddleocr_vl_text",
-                          .count_towers = count_paddleocr_vl_tower,
-                          .tying = HeadTying::whole_else_tied}),
-          {.model_types = {"paddleocr_vl_text"},
-           .classes = decoder_classes("PaddleOCRText", {.tied = true, .float32_logits = true}),
-           .reader = read_paddleocr_text,
-           .names = None(kNotNamed),
-           .gguf = None(kNotInLlamaCpp)}};
+  return {
+      wrapper_family({.model_types = {"got_ocr2"},
+                      .classes = {"GotOcr2ForConditionalGeneration"},
+                      .bare_classes = {"GotOcr2Model"},
+                      .text_type = "qwen2",
+                      .count_towers = count_got_ocr2_tower,
+                      .tying = HeadTying::whole_else_tied}),
+      wrapper_family({.model_types = {"glm_ocr"},
+                      .classes = {"GlmOcrForConditionalGeneration"},
+                      .bare_classes = {"GlmOcrModel"},
+                      .text_type = "glm_ocr_text",
+                      .count_towers = count_glm_ocr_tower,
+                      .tying = HeadTying::either}),
+      {.model_types = {"glm_ocr_text"},
+       .classes = llama_classes("GlmOcrText"),
+       .reader = read_glm_ocr_text,
+       .names = llama_names({glm_rules()}),
+       .gguf = None("llama.cpp stores it under the name of GLM-4")},
+      wrapper_family({.model_types = {"paddleocr_vl"},
+                      .classes = {"PaddleOCRVLForConditionalGeneration"},
+                      .bare_classes = {"PaddleOCRVLModel"},
+                      .text_type = "paddleocr_vl_text",
+                      .count_towers = count_paddleocr_vl_tower,
+                      .tying = HeadTying::whole_else_tied}),
+      {.model_types = {"paddleocr_vl_text"},
+       .classes = decoder_classes("PaddleOCRText", {.tied = true, .float32_logits = true}),
+       .reader = read_paddleocr_text,
+       .names = llama_names(),
+       .gguf = GgufForm(GgufConversion::none, {{.name = "paddleocr",
+                                                .common = gguf_rms_norm_keys(),
+                                                .flags = {{"blk.0.attn_output.bias", "use_bias"}},
+                                                .head_dim = GgufHeadDim::always}})}};
 }
 
 }  // namespace headroom::detail

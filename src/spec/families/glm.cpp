@@ -39,13 +39,6 @@ void read_glm4v_text(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->norm_placement = NormPlacement::sandwich;
 }
 
-constexpr NameRule kGlm[] = {
-    {"decoder.layers.attention_output_norm.%", "layers.{}.post_self_attn_layernorm.%"},
-    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_mlp_layernorm.%"},
-    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.gate_up_proj.%", part(0)},
-    {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
-};
-
 }  // namespace
 
 std::vector<Family> glm_families() {
@@ -53,17 +46,17 @@ std::vector<Family> glm_families() {
       {.model_types = {"glm"},
        .classes = llama_classes("Glm"),
        .reader = read_glm,
-       .names = llama_names({kGlm}),
+       .names = llama_names({glm_rules()}),
        .gguf = GgufForm(GgufConversion::none, {})},
       {.model_types = {"glm4v_text"},  // inside GLM-4.1V
        .classes = llama_classes("Glm4vText"),
        .reader = read_glm4v_text,
-       .names = llama_names({kGlm}),
+       .names = llama_names({glm_rules()}),
        .gguf = None("llama.cpp stores it under the name of GLM-4")},
       {.model_types = {"glm4"},
        .classes = llama_classes("Glm4"),
        .reader = read_glm4,
-       .names = llama_names({kGlm}),
+       .names = llama_names({glm_rules()}),
        .gguf = GgufForm(GgufConversion::none, {{.name = "glm4",
                                                 .common = gguf_rms_norm_keys(),
                                                 .flags = {{"blk.0.attn_q.bias", "attention_bias"}},

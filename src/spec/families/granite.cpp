@@ -2,7 +2,10 @@
 // and MoE (IBM, Granite 3.0 language models; arXiv 2408.13359).
 #include "granite.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+#include <set>
 
 #include "../decoder.h"
 #include "../family.h"
@@ -55,6 +58,31 @@ void read_granitemoe(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts = experts;
 }
 
+/// RoPE's base of each layer; 0 is a layer without RoPE.
+void read_layer_thetas(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::string_view kKey = "layer_rope_theta";
+  const std::vector<double> thetas = config.numbers(kKey);
+  if (thetas.empty()) return;
+  StackSpec& stack = *spec.decoder;
+  if (std::ssize(thetas) != stack.num_layers) {
+    config.fail(kKey, fmt::format("has {} entries for {} layers", thetas.size(), stack.num_layers),
+                "write one base for each of num_hidden_layers");
+  }
+  for (const double theta : std::set<double>(thetas.begin(), thetas.end())) {
+    if (theta < 0) config.fail(kKey, "has a base below 0", "write 0 for a layer without RoPE");
+    if (theta == spec.position.rope.theta) continue;
+    std::vector<bool> others;
+    others.reserve(thetas.size());
+    for (const double own : thetas) others.push_back(own != theta);
+    RopeSpec rope = spec.position.rope;
+    rope.theta = theta;
+    vary_layers(stack, others, [&](LayerVariant& variant) {
+      variant.self_attention.rotary = theta != 0;
+      if (theta != 0) variant.self_attention.rope = rope;
+    });
+  }
+}
+
 /// Windows in three of four layers, and a trained score of each head beside the keys.
 void read_granite_windows(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
@@ -64,9 +92,7 @@ void read_granite_windows(ConfigReader& config, ModelSpec& spec) {
               read_windowed_layers(config, stack.num_layers,
                                    [](std::int64_t layer) { return layer % 4 != 0; }),
               window);
-  // RoPE's base, by layer: it changes no figure.
-  config.ignore({"layer_rope_theta"});
-  spec.not_run = "its weights' names are not supported yet";
+  read_layer_thetas(config, spec);
 }
 
 void read_granite_swa(ConfigReader& config, ModelSpec& spec) {
@@ -97,6 +123,21 @@ constexpr NameRule kShared[] = {
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.shared_mlp.output_linear.%"},
 };
 
+constexpr NameRule kSinks[] = {
+    {"decoder.layers.attention.sinks", "layers.{}.self_attn.sinks"},
+};
+
+/// Routers and experts as the class of transformers stores them.
+constexpr NameRule kWindowedExperts[] = {
+    {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.router.%"},
+    {"decoder.layers.mlp.experts.gate.weight", "layers.{}.block_sparse_moe.experts.gate_up_proj",
+     stacked_experts(part(0))},
+    {"decoder.layers.mlp.experts.up.weight", "layers.{}.block_sparse_moe.experts.gate_up_proj",
+     stacked_experts(part(1))},
+    {"decoder.layers.mlp.experts.down.weight", "layers.{}.block_sparse_moe.experts.down_proj",
+     stacked_experts()},
+};
+
 }  // namespace
 
 std::vector<Family> granite_families() {
@@ -121,13 +162,13 @@ std::vector<Family> granite_families() {
           {.model_types = {"granite_swa"},
            .classes = decoder_classes("GraniteSWA", {.tied = true, .float32_logits = true}),
            .reader = read_granite_swa,
-           .names = None("its weights' names are not supported yet"),
-           .gguf = None("not supported yet")},
+           .names = llama_names({kSinks}),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"granitemoe_swa"},
            .classes = llama_classes("GraniteMoeSWA"),
            .reader = read_granitemoe_swa,
-           .names = None("its weights' names are not supported yet"),
-           .gguf = None("not supported yet")},
+           .names = llama_names({kSinks, kShared, kWindowedExperts, granite_expert_rules()}),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"granitemoeshared"},
            .classes = llama_classes("GraniteMoeShared"),
            .reader = read_granitemoeshared,

@@ -78,6 +78,17 @@ void read_iquestcoder(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
 }
 
+/// NanoChat turns each pair the other way, which is linear scaling by -1.
+void turn_backwards(const ConfigReader& config, RopeSpec& rope) {
+  const bool is_linear = rope.scaling == RopeScalingKind::linear;
+  if (!is_linear && rope.scaling != RopeScalingKind::none) {
+    config.fail("rope_parameters", "has a kind of scaling that is not supported here",
+                "use default or linear");
+  }
+  rope.factor = is_linear ? -rope.factor : -1;
+  rope.scaling = RopeScalingKind::linear;
+}
+
 /// NanoChat: norms without weights, also of the embedding and of each head after RoPE, and a plain
 /// FFN with a squared ReLU (Karpathy, nanochat).
 void read_nanochat(ConfigReader& config, ModelSpec& spec) {
@@ -94,6 +105,7 @@ void read_nanochat(ConfigReader& config, ModelSpec& spec) {
   const double cap = config.number_or({"final_logit_softcapping"},
                                       config.is_null("final_logit_softcapping") ? 0 : kCap);
   if (spec.head.language_model) spec.head.language_model->soft_cap = cap;
+  turn_backwards(config, spec.position.rope);
 }
 
 /// Persimmon: LayerNorm, also of each head, biases, RoPE on half of each head, and a plain FFN with
@@ -123,6 +135,26 @@ void read_youtu(ConfigReader& config, ModelSpec& spec) {
   read_latent_attention(config, spec, {});
   config.ignore({"embedding_initializer_range", "mlp_bias"});
 }
+
+constexpr NameRule kNanochat[] = {
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.fc1.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.mlp.fc2.%"},
+};
+
+constexpr NameRule kPersimmon[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.query_key_value.%",
+     part(0, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.key.%", "layers.{}.self_attn.query_key_value.%",
+     part(1, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.value.%", "layers.{}.self_attn.query_key_value.%",
+     part(2, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_layernorm.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_layernorm.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.self_attn.dense.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.dense_h_to_4h.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.mlp.dense_4h_to_h.%"},
+    {"decoder.final_norm.%", "final_layernorm.%"},
+};
 
 }  // namespace
 
@@ -158,16 +190,16 @@ std::vector<Family> llama_clones_families() {
            .classes = either_of(llama_classes("IQuestCoder"), llama_classes("Llama")),
            .reader = read_iquestcoder,
            .names = llama_names(),
-           .gguf = None(kNoGguf)},
+           .gguf = None("llama.cpp stores it under the name of Llama")},
           {.model_types = {"nanochat"},
            .classes = llama_classes("NanoChat"),
            .reader = read_nanochat,
-           .names = None("its weights' names are not supported yet"),
+           .names = llama_names({kNanochat}),
            .gguf = None(kNoGguf)},
           {.model_types = {"persimmon"},
            .classes = llama_classes("Persimmon"),
            .reader = read_persimmon,
-           .names = None("its weights' names are not supported yet"),
+           .names = llama_names({kPersimmon}),
            .gguf = None(kNoGguf)},
           {.model_types = {"youtu"},
            .classes = decoder_classes("Youtu", {.tied = true, .float32_logits = true}),

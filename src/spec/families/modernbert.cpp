@@ -130,7 +130,6 @@ void read_modernbert_decoder(ConfigReader& config, ModelSpec& spec) {
   spec.kind = ModelKind::decoder;
   spec.decoder = std::move(stack);
   spec.encoder.reset();
-  spec.not_run = "its weights' names are not supported yet";
 }
 
 ModelClasses modernbert_decoder_classes() {
@@ -173,6 +172,35 @@ constexpr NameRule kModernbert[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+constexpr NameRule kModernbertDecoder[] = {
+    {"embeddings.word_embeddings.%", "embeddings.tok_embeddings.%"},
+    {"embeddings.norm.%", "embeddings.norm.%"},
+    {"decoder.layers.attention_norm.%", "layers.{}.attn_norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.attn.q_proj.%"},
+    {"decoder.layers.attention.key.%", "layers.{}.attn.k_proj.%"},
+    {"decoder.layers.attention.value.%", "layers.{}.attn.v_proj.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.attn.Wo.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.mlp_norm.%"},
+    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.Wi.%", part(0)},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.Wi.%", part(1)},
+    {"decoder.layers.mlp.down.%", "layers.{}.mlp.Wo.%"},
+    {"decoder.final_norm.%", "final_norm.%"},
+    {"head.transform.dense.%", "lm_head.dense.%"},
+    {"head.transform.norm.%", "lm_head.norm.%"},
+    {"head.language_model.%", "decoder.%"},
+    {"head.classifier.dense.%", "head.dense.%"},
+    {"head.classifier.norm.%", "head.norm.%"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+NameTable modernbert_decoder_names() {
+  return {{kModernbertDecoder},
+          {"model."},
+          {{"decoder.weight", ExtraKind::tied_copy},
+           {"decoder.bias", ExtraKind::unused_head},
+           {"lm_head.", ExtraKind::unused_head, NamePart::beginning}}};
+}
+
 }  // namespace
 
 std::vector<Family> modernbert_families() {
@@ -209,7 +237,7 @@ std::vector<Family> modernbert_families() {
           {.model_types = {"modernbert-decoder"},
            .classes = modernbert_decoder_classes(),
            .reader = read_modernbert_decoder,
-           .names = None("its weights' names are not supported yet"),
+           .names = modernbert_decoder_names(),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -241,7 +241,7 @@ std::vector<Family> moe_clones_families() {
            .classes = either_of(llama_classes("SarvamMoE"), llama_classes("Glm4Moe")),
            .reader = read_sarvam_moe,
            .names = normed_names({}),
-           .gguf = None(kNoGguf)},
+           .gguf = None("llama.cpp stores it under the name of Bailing MoE 2")},
           {.model_types = {"sarvam_mla"},
            .classes = either_of(llama_classes("SarvamMLA"), llama_classes("DeepseekV3")),
            .reader = read_sarvam_mla,

@@ -1,5 +1,7 @@
 // NomicBERT: BERT's post-norm encoder with RoPE, SwiGLU and no biases in its GEMMs (arXiv
 // 2402.01613). GTE: such an encoder with biases of its attention (arXiv 2407.19669).
+#include <cmath>
+
 #include "../common_keys.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -104,6 +106,27 @@ void expect_gte_choices(ConfigReader& config) {
   config.ignore({"unpad_inputs", "use_memory_efficient_attention", "logn_attention_clip1"});
 }
 
+/// RoPE, whose published "ntk" scaling multiplies the base by its factor f and divides all
+/// frequencies by f^(2/d) (vLLM, ntk_scaling_rope.py).
+void read_gte_rope(ConfigReader& config, ModelSpec& spec, std::int64_t head_dim) {
+  RopeDefaults defaults;
+  defaults.theta = 160000;
+  auto scaling = config.object("rope_scaling");
+  if (!scaling || !scaling->is_text("type", "ntk")) {
+    spec.position.rope = read_rope(config, spec.position, head_dim, defaults);
+    return;
+  }
+  scaling->expect_text("type", "ntk");
+  const double factor = scaling->number_or({"factor"}, 1);
+  if (scaling->has("mixed_b")) config.fail("rope_scaling", "has mixed_b", "leave it out");
+  scaling->ignore({"mixed_b"});
+  scaling->finish();
+  RopeSpec& rope = spec.position.rope;
+  rope.theta = config.number_or({"rope_theta"}, defaults.theta) * factor;
+  rope.scaling = RopeScalingKind::linear;
+  rope.factor = std::pow(factor, 2.0 / static_cast<double>(head_dim));
+}
+
 void read_gte(ConfigReader& config, ModelSpec& spec) {
   expect_gte_choices(config);
   spec.kind = ModelKind::encoder;
@@ -120,8 +143,7 @@ void read_gte(ConfigReader& config, ModelSpec& spec) {
                            config.size_or_of_class({"num_attention_heads"}, 12), spec.hidden_size);
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
-  // Angles change no figure, and it does not run.
-  config.ignore({"rope_theta", "rope_scaling", "rope_parameters"});
+  read_gte_rope(config, spec, stack.self_attention.head_dim);
   stack.ffn = {FfnKind::gated, config.size_or_of_class({"intermediate_size"}, 3072),
                read_activation(config, {"hidden_act"}, ActivationKind::gelu), false};
   stack.ffn.down_bias = true;
@@ -134,7 +156,6 @@ void read_gte(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = dropout;
   stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
   spec.encoder = stack;
-  spec.not_run = "its weights' names are not supported yet";
 }
 
 /// The class of transformers, and that of the publisher.
@@ -172,6 +193,37 @@ constexpr NameRule kNomicBert[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
+constexpr NameRule kGte[] = {
+    {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
+    {"embeddings.token_type_embeddings.%", "embeddings.token_type_embeddings.%"},
+    {"embeddings.norm.%", "embeddings.LayerNorm.%"},
+    {"encoder.layers.attention.query.%", "encoder.layer.{}.attention.qkv_proj.%", part(0)},
+    {"encoder.layers.attention.key.%", "encoder.layer.{}.attention.qkv_proj.%", part(1)},
+    {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.qkv_proj.%", part(2)},
+    {"encoder.layers.attention.output.%", "encoder.layer.{}.attention.o_proj.%"},
+    {"encoder.layers.attention_norm.%", "encoder.layer.{}.attn_ln.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layer.{}.mlp.up_gate_proj.%", part(0)},
+    {"encoder.layers.mlp.gate.%", "encoder.layer.{}.mlp.up_gate_proj.%", part(1)},
+    {"encoder.layers.mlp.down.%", "encoder.layer.{}.mlp.down_proj.%"},
+    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.mlp_ln.%"},
+    {"head.pooler.dense.%", "pooler.dense.%"},
+    {"head.transform.dense.%", "lm_head.dense.%"},
+    {"head.transform.norm.%", "lm_head.norm.%"},
+    {"head.language_model.%", "lm_head.decoder.%"},
+    {"head.classifier.%", "classifier.%"},
+};
+
+NameTable gte_names() {
+  return {{kGte},
+          {"gte.", "new."},
+          {{"lm_head.", ExtraKind::unused_head, NamePart::beginning},
+           {"lm_head.decoder.weight", ExtraKind::tied_copy},
+           {"classifier.weight", ExtraKind::unused_head},
+           {"classifier.bias", ExtraKind::unused_head},
+           {"pooler.dense.weight", ExtraKind::unused_head},
+           {"pooler.dense.bias", ExtraKind::unused_head}}};
+}
+
 void finish_nomic_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
 }
@@ -205,8 +257,8 @@ std::vector<Family> nomic_bert_families() {
           {.model_types = {"gte", "new"},
            .classes = either_of(gte_classes("Gte"), gte_classes("New")),
            .reader = read_gte,
-           .names = None("its weights' names are not supported yet"),
-           .gguf = None("llama.cpp stores it under the name of BERT")}};
+           .names = gte_names(),
+           .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -49,7 +49,36 @@ void read_molmo2_text(ConfigReader& config, ModelSpec& spec) {
 constexpr std::string_view kPhi4Sizes = R"({"vocab_size": 200064, "num_key_value_heads": 8,
     "max_position_embeddings": 131072})";
 
-constexpr None kNoNames("its weights' names are not supported yet");
+constexpr NameRule kAria[] = {
+    {"decoder.layers.mlp.router.%", "layers.{}.mlp.router.%"},
+    {"decoder.layers.mlp.experts.gate.%", "layers.{}.mlp.experts.fc1.%",
+     stacked_experts(transposed(part(0)))},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.mlp.experts.fc1.%",
+     stacked_experts(transposed(part(1)))},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.mlp.experts.fc2.%",
+     stacked_experts(transposed())},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_experts.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_experts.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.mlp.shared_experts.down_proj.%"},
+};
+
+constexpr NameRule kMolmo2[] = {
+    {"embeddings.word_embeddings.weight", "transformer.wte.embedding"},
+    {"embeddings.further_embeddings.weight", "transformer.wte.new_embedding"},
+    {"decoder.layers.attention_norm.%", "transformer.blocks.{}.attn_norm.%"},
+    {"decoder.layers.attention.query.%", "transformer.blocks.{}.self_attn.att_proj.%", part(0)},
+    {"decoder.layers.attention.key.%", "transformer.blocks.{}.self_attn.att_proj.%", part(1)},
+    {"decoder.layers.attention.value.%", "transformer.blocks.{}.self_attn.att_proj.%", part(2)},
+    {"decoder.layers.attention.query_norm.%", "transformer.blocks.{}.self_attn.q_norm.%"},
+    {"decoder.layers.attention.key_norm.%", "transformer.blocks.{}.self_attn.k_norm.%"},
+    {"decoder.layers.attention.output.%", "transformer.blocks.{}.self_attn.attn_out.%"},
+    {"decoder.layers.mlp_norm.%", "transformer.blocks.{}.ff_norm.%"},
+    {"decoder.layers.mlp.up.%", "transformer.blocks.{}.mlp.ff_proj.%", part(0)},
+    {"decoder.layers.mlp.gate.%", "transformer.blocks.{}.mlp.ff_proj.%", part(1)},
+    {"decoder.layers.mlp.down.%", "transformer.blocks.{}.mlp.ff_out.%"},
+    {"decoder.final_norm.%", "transformer.ln_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
 
 /// Models of text around towers with learned queries or poolers.
 std::vector<Family> query_wrapper_families() {
@@ -99,12 +128,12 @@ std::vector<Family> query_models_families() {
   families.push_back({.model_types = {"aria_text"},
                       .classes = llama_classes("AriaText"),
                       .reader = read_aria_text,
-                      .names = kNoNames,
+                      .names = llama_names({kAria}),
                       .gguf = None("llama.cpp does not support this architecture")});
   families.push_back({.model_types = {"molmo2_text"},
                       .classes = llama_classes("Molmo2Text"),
                       .reader = read_molmo2_text,
-                      .names = kNoNames,
+                      .names = NameTable{{kMolmo2}, {"model."}, {}},
                       .gguf = None("llama.cpp does not support this architecture")});
   return families;
 }

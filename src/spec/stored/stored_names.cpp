@@ -124,6 +124,13 @@ constexpr NameRule kMixtralExperts[] = {
      stacked_experts()},
 };
 
+constexpr NameRule kGlm[] = {
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_self_attn_layernorm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_mlp_layernorm.%"},
+    {"decoder.layers.mlp.gate.%", "layers.{}.mlp.gate_up_proj.%", part(0)},
+    {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
+};
+
 constexpr NameRule kGraniteExperts[] = {
     {"decoder.layers.mlp.router.%", "layers.{}.block_sparse_moe.router.layer.%"},
     {"decoder.layers.mlp.experts.gate.%", "layers.{}.block_sparse_moe.input_linear.%",
@@ -159,6 +166,8 @@ std::span<const NameRule> bloom_rules() { return kBloom; }
 std::span<const NameRule> routed_expert_rules() { return kRoutedExperts; }
 
 std::span<const NameRule> mixtral_expert_rules() { return kMixtralExperts; }
+
+std::span<const NameRule> glm_rules() { return kGlm; }
 
 std::span<const NameRule> granite_expert_rules() { return kGraniteExperts; }
 

@@ -70,6 +70,8 @@ struct NameTable {
 [[nodiscard]] std::span<const NameRule> routed_expert_rules();
 /// Routers and experts as stored by Mixtral.
 [[nodiscard]] std::span<const NameRule> mixtral_expert_rules();
+/// Output norms and the fused network of GLM-4.
+[[nodiscard]] std::span<const NameRule> glm_rules();
 /// Routers and experts as stored by Granite.
 [[nodiscard]] std::span<const NameRule> granite_expert_rules();
 
