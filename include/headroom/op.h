@@ -187,6 +187,7 @@ struct GatedActivation {
   /// Slices of a second input `[rows, slices·width]`, one per layer of the stack, each the `up` of
   /// its layer; zero: gate and up stand in one input.
   Expr slices{};
+  double limit = 0;  ///< of the activated gate from above, and of `up` on both sides; 0: none
 };
 
 /// x + m·f(x), in place; the second input is multiplied.
@@ -398,6 +399,14 @@ struct RowSquares {
   Expr row_width;
 };
 
+/// A router's choice for one token: `per_token` of `experts`, within `chosen_groups` of `groups`.
+struct TokenRouting {
+  std::int64_t experts = 1;
+  std::int64_t per_token = 1;
+  std::int64_t groups = 1;
+  std::int64_t chosen_groups = 1;
+};
+
 /// Communication between the ranks of a group in the forward and backward pass. Occurs only in a
 /// sharded graph (parallel_plan.h), whose forward pass runs over several processes.
 struct Collective {
@@ -412,6 +421,7 @@ struct Collective {
   /// all_reduce: the sums of squares that a norm over divided features needs, in float32:
   /// `[rows, groups]`.
   std::optional<RowSquares> squares{};
+  std::optional<TokenRouting> routing{};  ///< all_to_all: of the tokens that it exchanges
 };
 
 using OpVariant = std::variant<

@@ -23,6 +23,14 @@ enum class SequenceParallel { off, on };
 /// --expert-tensor-parallel-size 1).
 enum class ExpertTensor { divided, whole };
 
+/// The route of a token to its experts: a copy to each of them, or one to each node that holds some
+/// of them, forwarded to each of their ranks inside the node (arXiv 2412.19437, section 3.2.2).
+enum class ExpertExchange { direct, by_node };
+
+/// Serving: a pass runs whole, or as two batches, each of which computes while the other's tokens
+/// travel to the experts and back (arXiv 2412.19437, section 3.4).
+enum class BatchOverlap { none, two_batches };
+
 /// Degrees of parallelism. Ranks are numbered tensor first, then context, data, and pipeline last,
 /// so that the ranks that communicate most are closest. Experts are spread over the replicas.
 struct ParallelPlan {
@@ -34,6 +42,8 @@ struct ParallelPlan {
   std::int64_t context = 1;
   std::int64_t expert = 1;
   ExpertTensor expert_tensor = ExpertTensor::divided;
+  ExpertExchange expert_exchange = ExpertExchange::direct;
+  BatchOverlap batch_overlap = BatchOverlap::none;
   bool operator==(const ParallelPlan&) const = default;
 
   [[nodiscard]] std::int64_t devices() const noexcept { return tensor * pipeline * data * context; }
@@ -103,6 +113,8 @@ enum class PlanRule {
   expert_count,
   expert_replicas,
   expert_whole_sequence,
+  overlap_experts,
+  overlap_serves,
   // Degrees and the load.
   batch_size_positive,
   seq_len_positive,

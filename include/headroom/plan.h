@@ -304,6 +304,8 @@ struct FixedDegrees {
   Offload offload = Offload::none;
   DataOverlap overlap = DataOverlap::by_zero;
   ExpertTensor expert_tensor = ExpertTensor::divided;
+  ExpertExchange expert_exchange = ExpertExchange::direct;
+  BatchOverlap batch_overlap = BatchOverlap::none;
 };
 
 /// A part of a search: one of `parts` equal parts of the space.

@@ -88,10 +88,23 @@ Recomputation parse_recomputation(const std::string& names, const std::string& w
   refuse_value(names, fmt::format("takes none, selective, full or every=K, not \"{}\"", word));
 }
 
-SequenceParallel parse_sequence_parallel(const std::string& names, const std::string& word) {
-  if (word == "off" || word == "0" || word == "false") return SequenceParallel::off;
-  if (word.empty() || word == "on" || word == "1" || word == "true") return SequenceParallel::on;
+namespace {
+
+/// No word means on.
+bool is_on(const std::string& names, const std::string& word) {
+  if (word == "off" || word == "0" || word == "false") return false;
+  if (word.empty() || word == "on" || word == "1" || word == "true") return true;
   refuse_value(names, fmt::format("takes on or off, not \"{}\"", word));
+}
+
+}  // namespace
+
+SequenceParallel parse_sequence_parallel(const std::string& names, const std::string& word) {
+  return is_on(names, word) ? SequenceParallel::on : SequenceParallel::off;
+}
+
+BatchOverlap parse_batch_overlap(const std::string& names, const std::string& word) {
+  return is_on(names, word) ? BatchOverlap::two_batches : BatchOverlap::none;
 }
 
 double parse_efficiency(const std::string& names, const std::string& text) {

@@ -22,6 +22,7 @@ namespace headroom::cli {
 /// Parses "on" or "off"; no word means on. Throws a usage error.
 [[nodiscard]] SequenceParallel parse_sequence_parallel(const std::string& names,
                                                        const std::string& word);
+[[nodiscard]] BatchOverlap parse_batch_overlap(const std::string& names, const std::string& word);
 
 /// Parses a fraction in [0.001, 1]. Throws a usage error.
 [[nodiscard]] double parse_efficiency(const std::string& names, const std::string& text);

@@ -82,6 +82,12 @@ void add_degrees(Command command, PlanOptions& options) {
              "Tensor-parallel degree of routed experts: as --tp, or 1, which also spreads --ep "
              "over the tensor-parallel ranks (tp)")
       .group(kPlanGroup);
+  const Choices<ExpertExchange> exchanges{{"direct", ExpertExchange::direct},
+                                          {"by-node", ExpertExchange::by_node}};
+  add_choice(
+      command, "--expert-exchange", fixed.expert_exchange, exchanges,
+      "Tokens travel to each of their experts, or once to each node that holds some (direct)")
+      .group(kPlanGroup);
 }
 
 void add_training_degrees(Command command, PlanOptions& options) {
@@ -221,6 +227,13 @@ void add_serving(Command command, PlanOptions& options) {
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
       "Maximum prompt tokens per pass (2048)"));
+  const auto set_overlap = [&options](const std::string& word) {
+    options.fixed.batch_overlap = parse_batch_overlap("--two-batch-overlap", word);
+  };
+  serving(command.add_optional_text(
+      "--two-batch-overlap", "on|off", set_overlap,
+      "Run each pass as two batches, one computing while the other's tokens travel to the experts "
+      "(off; --two-batch-overlap alone is on)"));
   add_served_adapters(command, options);
 }
 

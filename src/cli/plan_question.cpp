@@ -215,6 +215,8 @@ PlanRequest request_of(const PlanOptions& options) {
   plan.context = fixed.context.value_or(1);
   plan.expert = fixed.expert.value_or(1);
   plan.expert_tensor = fixed.expert_tensor;
+  plan.expert_exchange = fixed.expert_exchange;
+  plan.batch_overlap = fixed.batch_overlap;
   const std::int64_t used = plan.tensor * plan.pipeline * plan.context;
   plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count.value() / used));
   if (plan.devices() != options.count.value()) {

@@ -24,7 +24,8 @@ json to_json(const RankedPlan& plan) {
   const PlanChoice& choice = plan.choice;
   const ParallelPlan& degrees = choice.parallel;
   return {{degrees.tensor, static_cast<int>(degrees.sequence), degrees.pipeline, degrees.interleave,
-           degrees.data, degrees.context, degrees.expert, static_cast<int>(degrees.expert_tensor)},
+           degrees.data, degrees.context, degrees.expert, static_cast<int>(degrees.expert_tensor),
+           static_cast<int>(degrees.expert_exchange), static_cast<int>(degrees.batch_overlap)},
           {choice.micro_batch, static_cast<int>(choice.recompute.kind), choice.recompute.every,
            static_cast<int>(choice.zero), static_cast<int>(choice.schedule), choice.zero_ranks,
            static_cast<int>(choice.offload), static_cast<int>(choice.overlap)},
@@ -50,6 +51,8 @@ RankedPlan plan_of(const json& text) {
   degrees.context = of_degrees.at(5);
   degrees.expert = of_degrees.at(6);
   degrees.expert_tensor = enum_of<ExpertTensor>(of_degrees.at(7));
+  degrees.expert_exchange = enum_of<ExpertExchange>(of_degrees.at(8));
+  degrees.batch_overlap = enum_of<BatchOverlap>(of_degrees.at(9));
   const json& others = text.at(1);
   plan.choice.micro_batch = others.at(0);
   plan.choice.recompute = {enum_of<Recompute>(others.at(1)), others.at(2)};

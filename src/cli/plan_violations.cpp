@@ -116,6 +116,12 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::expert_whole_sequence:
       return {"--etp 1 with --tp requires --sp: each tensor-parallel rank sends its own tokens",
               "add --sp"};
+    case PlanRule::overlap_experts:
+      return {"--two-batch-overlap hides the exchange with experts, and this plan has none",
+              "add --ep, or leave out --two-batch-overlap"};
+    case PlanRule::overlap_serves:
+      return {"--two-batch-overlap applies only to serving",
+              "in training, --schedule dual-pipe hides the exchange with experts"};
     case PlanRule::schedule_pipeline:
       return {
           "--schedule zero-bubble and dual-pipe require --pp > 1 without --interleave, in "

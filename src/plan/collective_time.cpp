@@ -17,9 +17,8 @@ Link link_of(RankGroup group, const RankSpeed& speed) {
   switch (group) {
     case RankGroup::context:
       return {speed.context_ranks, speed.context_bytes_per_s};
-    case RankGroup::expert:
-      return {speed.expert_ranks, speed.expert_bytes_per_s};
     case RankGroup::tensor:
+    case RankGroup::expert:  // exchange_seconds
     case RankGroup::pipeline:
     case RankGroup::data:
       break;
@@ -49,23 +48,47 @@ bool has_engine_kernel(const Interconnect& link, std::int64_t ranks) {
   return is_among(link.intra_node_kind, kMeshes) && std::ranges::count(kGroups, ranks) > 0;
 }
 
-}  // namespace
+/// Bytes that a rank sends over each kind of link.
+struct ExchangedBytes {
+  double inside = 0;
+  double outside = 0;
+  [[nodiscard]] double total() const noexcept { return inside + outside; }
+};
 
-double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
-                             const RankSpeed& speed) {
-  return wire_bytes(kind, bytes, link_of(group, speed).ranks);
+ExchangedBytes exchanged_bytes(const CollectiveMessage& message, const ExpertLinks& links) {
+  const TokenRouting& routing = *message.routing;
+  const TokenCopies copies = copies_of_token(routing, links);
+  const double of_copy = message.bytes / static_cast<double>(routing.per_token);
+  return {of_copy * copies.inside, of_copy * copies.outside};
 }
 
-double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
-                          const RankSpeed& speed) {
-  if (kind == CollectiveKind::none) return 0;
-  const Link link = link_of(group, speed);
-  const double wire = collective_wire_bytes(kind, bytes, group, speed);
+/// Both kinds of links carry their bytes at once, and all copies travel in one step.
+double exchange_seconds(const CollectiveMessage& message, const RankSpeed& speed) {
+  const ExpertLinks& links = speed.expert;
+  const ExchangedBytes sent = exchanged_bytes(message, links);
+  const double outside = sent.outside > 0 ? sent.outside / links.outside_bytes_per_s : 0;
+  return std::max(sent.inside / links.inside_bytes_per_s, outside) + speed.collective_latency_s +
+         speed.collective_step_s;
+}
+
+}  // namespace
+
+double collective_wire_bytes(const CollectiveMessage& message, const RankSpeed& speed) {
+  if (message.routing) return exchanged_bytes(message, speed.expert).total();
+  return wire_bytes(message.kind, message.bytes, link_of(message.group, speed).ranks);
+}
+
+double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed) {
+  if (message.kind == CollectiveKind::none) return 0;
+  if (message.routing) return exchange_seconds(message, speed);
+  const Link link = link_of(message.group, speed);
+  const double wire = collective_wire_bytes(message, speed);
   const double by_nccl =
       wire / link.bytes_per_s +
       collective_latency(link.ranks, speed.collective_latency_s, speed.collective_step_s);
-  const bool has_engine = kind == CollectiveKind::all_reduce && group == RankGroup::tensor &&
-                          speed.engine_bytes_per_s > 0 && bytes <= kMostEngineBytes;
+  const bool has_engine = message.kind == CollectiveKind::all_reduce &&
+                          message.group == RankGroup::tensor && speed.engine_bytes_per_s > 0 &&
+                          message.bytes <= kMostEngineBytes;
   if (!has_engine) return by_nccl;
   return std::min(by_nccl, kEngineLatency + wire / speed.engine_bytes_per_s);
 }

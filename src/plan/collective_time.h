@@ -10,10 +10,10 @@ namespace headroom::detail {
 [[nodiscard]] double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept;
 /// Seconds of one collective. All-reduces of up to 8 MiB among the tensor ranks take the engine's
 /// own kernel if that is faster.
-[[nodiscard]] double collective_seconds(CollectiveKind kind, double bytes, RankGroup group,
-                                        const RankSpeed& speed);
-/// Bytes that a rank sends for one collective.
-[[nodiscard]] double collective_wire_bytes(CollectiveKind kind, double bytes, RankGroup group,
+[[nodiscard]] double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed);
+/// Bytes that a rank sends for one collective; of an exchange with experts also those that it
+/// forwards.
+[[nodiscard]] double collective_wire_bytes(const CollectiveMessage& message,
                                            const RankSpeed& speed);
 
 /// Bytes per second on the wire of a serving engine's own all-reduce among `ranks` devices; 0 where

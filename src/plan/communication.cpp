@@ -36,15 +36,15 @@ class CommunicationTable {
   std::vector<Communication> rows_;
 };
 
-void add_collective(const RankProgram::CollectiveBytes& call, const detail::RankSpeed& speed,
+void add_collective(const RankProgram::RepeatedCollective& call, const detail::RankSpeed& speed,
                     const Runs& runs, CommunicationTable& table) {
   const bool in_layers = call.section.kind == Section::Kind::layers;
   const double repeats = runs.recomputes && in_layers && !call.backward ? 2 : 1;
   const double fraction = in_layers ? runs.layer_fractions[call.section.layer_kind] : 1;
   const double count = call.count * runs.passes * repeats * fraction;
-  table.add(call.group, call.kind, count,
-            count * detail::collective_wire_bytes(call.kind, call.bytes, call.group, speed),
-            count * detail::collective_seconds(call.kind, call.bytes, call.group, speed));
+  table.add(call.message.group, call.message.kind, count,
+            count * detail::collective_wire_bytes(call.message, speed),
+            count * detail::collective_seconds(call.message, speed));
 }
 
 }  // namespace

@@ -6,11 +6,18 @@
 namespace headroom::detail {
 namespace {
 
-Node all_to_all_for(const Node& node, const Expr& bytes, Dispatch dispatch, TensorId input,
-                    TensorId output) {
+/// Tokens on their way to the experts or back.
+struct Exchange {
+  Expr bytes;
+  Dispatch dispatch;
+  TokenRouting routing;
+};
+
+Node all_to_all_for(const Node& node, const Exchange& exchange, TensorId input, TensorId output) {
   Collective all_to_all{RankGroup::expert, CollectiveKind::all_to_all, CollectiveKind::all_to_all,
-                        bytes};
-  all_to_all.dispatch = dispatch;
+                        exchange.bytes};
+  all_to_all.dispatch = exchange.dispatch;
+  all_to_all.routing = exchange.routing;
   return {node.path + ".all_to_all",
           {node.component.stack, Part::communication},
           all_to_all,
@@ -23,21 +30,26 @@ Node all_to_all_for(const Node& node, const Expr& bytes, Dispatch dispatch, Tens
 
 /// Sends tokens to the ranks of their experts, once for each selected expert. Every rank is assumed
 /// to receive as many tokens as it sends.
-Node to_experts(Graph& graph, Node& node, const Expr& bytes) {
+Node to_experts(Graph& graph, Node& node, const Expr& bytes, const TokenRouting& routing) {
   const auto& experts = std::get<ExpertLinear>(node.op);
   graph.tensors.push_back(
       {node.path + ".tokens", {experts.rows * experts.per_token, experts.in_features}, {}});
   const TensorId arrived = graph.tensors.size() - 1;
   const TensorId tokens = std::exchange(node.inputs.front(), arrived);
-  return all_to_all_for(node, bytes, Dispatch::forward, tokens, arrived);
+  return all_to_all_for(node, {bytes, Dispatch::forward, routing}, tokens, arrived);
 }
 
 /// Sends the experts' outputs back to the ranks of their tokens.
-Node from_experts(Graph& graph, Node& node, const Expr& bytes) {
+Node from_experts(Graph& graph, Node& node, const Expr& bytes, const TokenRouting& routing) {
   graph.tensors.push_back(graph.tensors[node.output]);
   const TensorId computed = graph.tensors.size() - 1;
   const TensorId returned = std::exchange(node.output, computed);
-  return all_to_all_for(node, bytes, Dispatch::backward, computed, returned);
+  return all_to_all_for(node, {bytes, Dispatch::backward, routing}, computed, returned);
+}
+
+TokenRouting routing_of(const RouterSelect& router) {
+  const ExpertsSpec& spec = router.spec;
+  return {spec.num_experts, spec.num_experts_per_tok, spec.num_groups, spec.chosen_groups};
 }
 
 }  // namespace
@@ -65,8 +77,10 @@ Graph expert_parallel(const Graph& graph, std::int64_t degree) {
   Graph result = graph;
   const Integer local_experts = graph.sizes.get(Symbol::num_experts).value_or(0) / degree;
   for (Block& block : result.blocks) {
+    TokenRouting routing;  // of the router before the experts
     std::vector<Node> nodes;
     for (Node node : std::exchange(block.nodes, {})) {
+      if (const auto* router = std::get_if<RouterSelect>(&node.op)) routing = routing_of(*router);
       auto* experts = std::get_if<ExpertLinear>(&node.op);
       if (experts == nullptr) {
         nodes.push_back(std::move(node));
@@ -76,12 +90,12 @@ Graph expert_parallel(const Graph& graph, std::int64_t degree) {
       for (const WeightId id : node.weights) result.weights[id].shape.front() = local_experts;
       const Expr routed_rows = experts->rows * experts->per_token * Symbol::activation_bytes;
       if (experts->source == ExpertLinear::Source::tokens) {
-        nodes.push_back(to_experts(result, node, routed_rows * experts->in_features));
+        nodes.push_back(to_experts(result, node, routed_rows * experts->in_features, routing));
         nodes.push_back(std::move(node));
       } else {
         const Expr bytes = routed_rows * experts->out_features;
         nodes.push_back(std::move(node));
-        nodes.push_back(from_experts(result, nodes.back(), bytes));
+        nodes.push_back(from_experts(result, nodes.back(), bytes, routing));
       }
     }
     block.nodes = std::move(nodes);

@@ -146,6 +146,9 @@ std::string describe(const ParallelPlan& plan) {
   degree("cp", plan.context);
   degree("ep", plan.expert);
   if (plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1) add("etp 1");
+  const bool by_node = plan.expert_exchange == ExpertExchange::by_node;
+  if (by_node && plan.expert > 1) add("exchange by node");
+  if (plan.batch_overlap == BatchOverlap::two_batches) add("two-batch overlap");
   return text.empty() ? "one device" : text;
 }
 

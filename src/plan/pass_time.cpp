@@ -32,8 +32,8 @@ PassTime pass_time(const RankCosts& costs) {
 
 PassTime Planner::Implementation::prefill_time(const PlanChoice& choice, std::int64_t tokens,
                                                std::int64_t past_len, std::int64_t adapters) {
-  const RankCosts& pass = costs(Pass::prefill, choice.parallel,
-                                workload_of(Pass::prefill, 1, tokens, past_len), adapters);
+  const RankCosts& pass = serving_costs(Pass::prefill, choice.parallel,
+                                        workload_of(Pass::prefill, 1, tokens, past_len), adapters);
   PassTime time = pass_time(pass);
   time.communication_s +=
       static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
@@ -42,8 +42,8 @@ PassTime Planner::Implementation::prefill_time(const PlanChoice& choice, std::in
 
 PassTime Planner::Implementation::decode_time(const PlanChoice& choice, std::int64_t sequences,
                                               std::int64_t past_len) {
-  const RankCosts& pass =
-      costs(Pass::decode, choice.parallel, workload_of(Pass::decode, sequences, 1, past_len));
+  const RankCosts& pass = serving_costs(
+      Pass::decode, choice.parallel, workload_of(Pass::decode, sequences, 1, past_len), sequences);
   PassTime time = pass_time(pass);
   time.communication_s +=
       static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);

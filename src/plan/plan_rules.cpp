@@ -48,6 +48,8 @@ constexpr Requirement kRequirements[] = {
      "expert must divide data · context, times tensor if the experts are whole"},
     {PlanRule::expert_whole_sequence,
      "whole experts under tensor parallelism require sequence parallelism"},
+    {PlanRule::overlap_experts, "two batches overlap only under expert parallelism"},
+    {PlanRule::overlap_serves, "two batches overlap only when serving"},
     {PlanRule::batch_size_positive, "batch_size must be at least 1"},
     {PlanRule::seq_len_positive, "seq_len must be at least 1"},
     {PlanRule::micro_batch_positive, "micro_batch must be at least 1"},
@@ -138,6 +140,14 @@ std::optional<PlanRule> broken_expert_rule(const ParallelPlan& plan,
   return std::nullopt;
 }
 
+std::optional<PlanRule> broken_overlap_rule(const ParallelPlan& plan,
+                                            const ShardingLimits& limits) noexcept {
+  if (plan.batch_overlap == BatchOverlap::none) return std::nullopt;
+  if (limits.training) return PlanRule::overlap_serves;
+  if (plan.expert == 1) return PlanRule::overlap_experts;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string_view requirement_of(PlanRule rule) noexcept {
@@ -149,8 +159,9 @@ std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
   const std::int64_t least =
       std::min({plan.tensor, plan.pipeline, plan.interleave, plan.data, plan.context, plan.expert});
   if (least < 1) return PlanRule::degrees_positive;
-  for (const auto check : {broken_layer_rule, broken_tensor_rule, broken_sequence_rule,
-                           broken_pipeline_rule, broken_context_rule, broken_expert_rule}) {
+  for (const auto check :
+       {broken_layer_rule, broken_tensor_rule, broken_sequence_rule, broken_pipeline_rule,
+        broken_context_rule, broken_expert_rule, broken_overlap_rule}) {
     if (const auto rule = check(plan, limits)) return rule;
   }
   return std::nullopt;

@@ -81,6 +81,10 @@ class Planner::Implementation : public PlannerSetup {
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload,
                                  std::int64_t adapters);
+  /// Costs of a serving pass; with overlap, of the two batches that it runs as, until the next
+  /// call.
+  const detail::RankCosts& serving_costs(Pass pass, const ParallelPlan& plan,
+                                         const Workload& workload, std::int64_t adapters);
   const detail::RankStates& states(const ParallelPlan& plan);
   /// The stages that can be the worst: leaves out a stage if an earlier one runs all of its parts.
   const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
@@ -96,6 +100,7 @@ class Planner::Implementation : public PlannerSetup {
   /// `workload` with the images and the sound of its sequences.
   [[nodiscard]] Workload with_tower_inputs(Workload workload) const;
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
+  [[nodiscard]] detail::ExpertLinks expert_links(const ParallelPlan& plan) const noexcept;
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
   /// The KV-cache of a step by kind, as the query's policy reserves it.
@@ -109,6 +114,8 @@ class Planner::Implementation : public PlannerSetup {
     std::int64_t context;
     std::int64_t expert;
     ExpertTensor expert_tensor;
+    ExpertExchange expert_exchange;
+    BatchOverlap batch_overlap;
     SequenceParallel sequence;
     std::int64_t batch;
     std::int64_t seq_len;
@@ -140,6 +147,7 @@ class Planner::Implementation : public PlannerSetup {
 
   std::vector<CompiledStructure> programs_;
   std::unordered_map<CostKey, detail::RankCosts, CostKeyHash> costs_;
+  detail::RankCosts overlapped_;  ///< of the last pass in two batches
   CostKey last_key_{};
   const detail::RankCosts* last_costs_ = nullptr;
   /// By tensor, expert, and whether experts are whole.

@@ -220,6 +220,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
           in_attention_core(node),
           is_layer_gemm(block, node) && !is_of_adapter(whole, analysis),
           !analysis.weights_read.empty(),
+          false,
           compiled(block.repeat),
           compiled(forward.matrix_flops),
           compiled(bytes),
@@ -239,15 +240,17 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
   std::size_t next = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     const Block& block = graph.blocks[i];
+    bool exchanged = false;
     for (const Node& node : block.nodes) {
       const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
-        collectives_.push_back({section, op->group, op->forward, op->backward, op->dispatch,
-                                compiled(op->bytes), compiled(block.repeat)});
+        compile_collective(section, *op, block.repeat);
+        if (op->group == RankGroup::expert) exchanged = op->dispatch == Dispatch::forward;
         continue;
       }
       nodes_.push_back(compiled_node(section, block, node, cost, whole));
+      nodes_.back().on_exchanged_tokens = exchanged;
       if (kind_of(node.op) == OpKind::loss) {
         logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
       }
@@ -255,6 +258,13 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
   }
   logits_ = compiled(logits);
   hidden_ = compiled(hidden_bytes(graph));
+}
+
+void RankProgram::compile_collective(const Section& section, const Collective& op,
+                                     const Expr& repeat) {
+  collectives_.push_back({section, op.group, op.forward, op.backward, op.dispatch,
+                          CompiledExpr(op.bytes, constants_), CompiledExpr(repeat, constants_),
+                          op.routing});
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
@@ -332,6 +342,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
     section.forward_flops += as_double(node.flops, values);
     if (node.core) section.core_s += seconds.forward_s;
     if (node.reads_weights) section.weights_s += seconds.forward_s;
+    if (node.on_exchanged_tokens) section.experts_s += seconds.forward_s;
   }
   add_communication(values, speed, costs);
   for (const CompiledSaved& saved : saved_) {
@@ -358,33 +369,38 @@ void RankProgram::add_communication(const SymbolValues& values, const RankSpeed&
                                     RankCosts& costs) const {
   for (const CompiledCollective& collective : collectives_) {
     SectionCosts& section = section_of(costs, collective.section);
-    const double forward = collective.bytes_in(Dispatch::forward, values, speed);
-    const double backward = collective.bytes_in(Dispatch::backward, values, speed);
     const double repeat = as_double(collective.repeat, values);
-    section.forward_communication_s +=
-        repeat * collective_seconds(collective.forward, forward, collective.group, speed);
-    section.backward_communication_s +=
-        repeat * collective_seconds(collective.backward, backward, collective.group, speed);
+    const auto seconds_in = [&](Dispatch pass) {
+      return repeat * collective_seconds(collective.message_in(pass, values, speed), speed);
+    };
+    const double forward = seconds_in(Dispatch::forward);
+    section.forward_communication_s += forward;
+    section.backward_communication_s += seconds_in(Dispatch::backward);
+    if (collective.dispatch == Dispatch::forward) section.dispatch_s += forward;
+    if (collective.dispatch == Dispatch::backward) section.combine_s += forward;
   }
 }
 
-double RankProgram::CompiledCollective::bytes_in(Dispatch pass, const SymbolValues& values,
-                                                 const RankSpeed& speed) const {
-  return as_double(bytes, values) * (dispatch == pass ? speed.dispatch_share : 1);
+CollectiveMessage RankProgram::CompiledCollective::message_in(Dispatch pass,
+                                                              const SymbolValues& values,
+                                                              const RankSpeed& speed) const {
+  const double share = dispatch == pass ? speed.dispatch_share : 1;
+  return {group, pass == Dispatch::backward ? backward : forward, share * as_double(bytes, values),
+          routing};
 }
 
-std::vector<RankProgram::CollectiveBytes> RankProgram::collectives(const SymbolValues& values,
-                                                                   const RankSpeed& speed) const {
-  std::vector<CollectiveBytes> result;
+std::vector<RankProgram::RepeatedCollective> RankProgram::collectives(
+    const SymbolValues& values, const RankSpeed& speed) const {
+  std::vector<RepeatedCollective> result;
   for (const CompiledCollective& collective : collectives_) {
     const double repeat = as_double(collective.repeat, values);
-    const auto add = [&](CollectiveKind kind, Dispatch pass) {
-      if (kind == CollectiveKind::none) return;
-      result.push_back({collective.section, collective.group, kind, pass == Dispatch::backward,
-                        repeat, collective.bytes_in(pass, values, speed)});
+    const auto add = [&](Dispatch pass) {
+      const CollectiveMessage message = collective.message_in(pass, values, speed);
+      if (message.kind == CollectiveKind::none) return;
+      result.push_back({collective.section, pass == Dispatch::backward, repeat, message});
     };
-    add(collective.forward, Dispatch::forward);
-    if (trains_) add(collective.backward, Dispatch::backward);
+    add(Dispatch::forward);
+    if (trains_) add(Dispatch::backward);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "expert_exchange.h"
 #include "headroom/analysis.h"
 #include "headroom/plan.h"
 #include "stage_layout.h"
@@ -19,8 +20,11 @@ struct SectionCosts {
   double backward_s = 0;
   double core_s = 0;     ///< the attention core's forward, which selective recompute repeats
   double weights_s = 0;  ///< forward of the operators that read weights
+  double experts_s = 0;  ///< forward of the operators between dispatched and combined tokens
   double forward_communication_s = 0;
   double backward_communication_s = 0;
+  double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
+  double combine_s = 0;   ///< and back
   double forward_flops = 0;
   Integer saved = 0;              ///< bytes for the backward pass without recompute
   Integer saved_core = 0;         ///< part of them that selective recompute drops
@@ -53,12 +57,19 @@ struct RankSpeed {
   double engine_bytes_per_s = 0;  ///< serving: all-reduces by the engine's own kernel; 0: by NCCL
   std::int64_t context_ranks = 1;
   double context_bytes_per_s = 1;
-  std::int64_t expert_ranks = 1;
-  double expert_bytes_per_s = 1;
+  ExpertLinks expert;
   double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
   double whole_memory_bytes_per_s = 1;  ///< by the datasheet
   double gradient_bytes = 4;            ///< training: of a weight's gradient
   double kernel_s = 0;                  ///< training: fixed time of a kernel
+};
+
+/// One collective of a rank.
+struct CollectiveMessage {
+  RankGroup group = RankGroup::tensor;
+  CollectiveKind kind = CollectiveKind::none;
+  double bytes = 0;                     ///< as Collective::bytes
+  std::optional<TokenRouting> routing;  ///< all_to_all: of the tokens that it exchanges
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -81,16 +92,14 @@ class RankProgram {
                                 std::int64_t adapters) const;
 
   /// One direction of a collective in one pass, for all layers of its section.
-  struct CollectiveBytes {
+  struct RepeatedCollective {
     Section section;
-    RankGroup group;
-    CollectiveKind kind;
     bool backward;
     double count;
-    double bytes;  ///< as Collective::bytes, of one
+    CollectiveMessage message;  ///< of one
   };
-  [[nodiscard]] std::vector<CollectiveBytes> collectives(const SymbolValues& values,
-                                                         const RankSpeed& speed) const;
+  [[nodiscard]] std::vector<RepeatedCollective> collectives(const SymbolValues& values,
+                                                            const RankSpeed& speed) const;
 
  private:
   /// A weight that a node reads in its stored format.
@@ -116,6 +125,7 @@ class RankProgram {
     bool core;
     bool layer_gemm;
     bool reads_weights;
+    bool on_exchanged_tokens;
     CompiledExpr layers;
     CompiledExpr flops;
     CompiledExpr bytes;  ///< without those of `reads`
@@ -148,10 +158,11 @@ class RankProgram {
     Dispatch dispatch;
     CompiledExpr bytes;
     CompiledExpr repeat;
+    std::optional<TokenRouting> routing;
 
-    /// Bytes of one collective in the pass that `pass` names.
-    [[nodiscard]] double bytes_in(Dispatch pass, const SymbolValues& values,
-                                  const RankSpeed& speed) const;
+    /// One collective in the pass that `pass` names.
+    [[nodiscard]] CollectiveMessage message_in(Dispatch pass, const SymbolValues& values,
+                                               const RankSpeed& speed) const;
   };
   struct CompiledGradients {
     Section section;
@@ -165,6 +176,7 @@ class RankProgram {
   };
 
   void compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole);
+  void compile_collective(const Section& section, const Collective& op, const Expr& repeat);
   [[nodiscard]] CompiledNode compiled_node(const Section& section, const Block& block,
                                            const Node& node, const NodeAnalysis& analysis,
                                            const Graph& whole) const;

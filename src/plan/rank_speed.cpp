@@ -1,4 +1,6 @@
 // Rates of a rank under a plan.
+#include <algorithm>
+
 #include "collective_time.h"
 #include "planner.h"
 
@@ -8,15 +10,33 @@ namespace {
 /// Values with one float32 scale in a dispatched token (arXiv 2412.19437, section 3.3.2).
 constexpr double kDispatchTile = 128;
 
+/// The type in which tokens travel to their experts, if not the activations': experts that multiply
+/// in float8 get what they multiply (DeepEP, docs/legacy.md: "FP8 dispatching and BF16 combining").
+std::optional<DType> dispatch_type(const PlanQuery& query) {
+  if (query.purpose == Purpose::train) return info(query.states.recipe).dispatch;
+  if (query.arithmetic == DType::float8) return DType::float8;
+  return std::nullopt;
+}
+
 /// Bytes of a token sent to its experts over its bytes in the activations' type.
 double dispatch_share(const PlanQuery& query) {
-  const bool trains = query.purpose == Purpose::train;
-  const std::optional<DType> type =
-      trains ? info(query.states.recipe).dispatch : std::optional<DType>{};
+  const std::optional<DType> type = dispatch_type(query);
   if (!type) return 1;
   const double scale = static_cast<double>(bytes_of(DType::float32)) / kDispatchTile;
   return (static_cast<double>(bytes_of(*type)) + scale) /
          static_cast<double>(bytes_of(query.dtype));
+}
+
+/// Processors that the kernels of an exchange by node take from computation, of 132 on H800 (arXiv
+/// 2412.19437, section 3.2.2). Direct exchanges take none (DeepEP, docs/legacy.md).
+constexpr double kExchangeProcessors = 20;
+
+/// The share of arithmetic that computation keeps while another batch's tokens travel.
+double computing_share(const ParallelPlan& plan, std::int64_t processors) {
+  const auto all = static_cast<double>(processors);
+  const bool shares = plan.batch_overlap == BatchOverlap::two_batches &&
+                      plan.expert_exchange == ExpertExchange::by_node && all > kExchangeProcessors;
+  return shares ? 1 - kExchangeProcessors / all : 1;
 }
 
 }  // namespace
@@ -27,9 +47,23 @@ double Planner::Implementation::rate_among(std::int64_t span) const noexcept {
          (inside ? rates.link.intra_node_bytes_per_s : *rates.link.inter_node_bytes_per_s);
 }
 
+detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& plan) const noexcept {
+  // Neighbours in the group are `tensor` devices apart, unless it has the tensor ranks as well.
+  const std::int64_t apart = plan.expert_tensor == ExpertTensor::whole ? 1 : plan.tensor;
+  const std::int64_t of_node = std::max<std::int64_t>(1, rates.link.devices_per_node / apart);
+  detail::ExpertLinks links;
+  links.ranks = plan.expert;
+  links.ranks_of_node = std::min(plan.expert, of_node);
+  links.exchange = plan.expert_exchange;
+  links.inside_bytes_per_s = rate_among(1);
+  links.outside_bytes_per_s = rate_among(rates.link.devices_per_node + 1);
+  return links;
+}
+
 detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) const {
   detail::RankSpeed speed;
-  speed.flops_per_s = rates.flops_per_s * rates.efficiency.matrix;
+  const double matrix = rates.efficiency.matrix * computing_share(plan, rates.processors);
+  speed.flops_per_s = rates.flops_per_s * matrix;
   speed.processors = rates.processors;
   speed.layer_gemm_processors = rates.layer_gemm_processors;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
@@ -43,12 +77,9 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.engine_bytes_per_s = detail::engine_all_reduce_rate(query.purpose, rates, plan.tensor);
   speed.context_ranks = plan.context;
   speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
-  speed.expert_ranks = plan.expert;
-  const bool whole_experts = plan.expert_tensor == ExpertTensor::whole;
-  speed.expert_bytes_per_s = rate_among(whole_experts ? plan.expert : plan.tensor * plan.expert);
+  speed.expert = expert_links(plan);
   speed.dispatch_share = dispatch_share(query);
-  speed.layer_gemm_flops_per_s =
-      rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * rates.efficiency.matrix;
+  speed.layer_gemm_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix;
   return speed;
 }
 

@@ -181,12 +181,14 @@ class CellSearch {
     choice.micro_batch = cell.micro_batch;
     const FixedDegrees& fixed = space_.fixed;
     choice.parallel.expert_tensor = fixed.expert_tensor;
+    choice.parallel.expert_exchange = fixed.expert_exchange;
     choice.schedule = fixed.schedule;
     choice.zero_ranks = fixed.zero_ranks;
     choice.offload = fixed.offload;
     choice.overlap = fixed.overlap;
     if (broken_rule(choice.parallel, limits_)) return;
     choice.parallel.expert = cell.expert;
+    choice.parallel.batch_overlap = fixed.batch_overlap;
     const std::int64_t rest = space_.devices / cell.tensor / cell.context;
     for (const std::int64_t pipeline : choices(space_.fixed.pipeline, divisors(rest))) {
       if (pipeline < 1 || rest % pipeline != 0) continue;

@@ -104,6 +104,17 @@ EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
 
 }  // namespace
 
+bool overlaps(const ParallelPlan& plan) { return plan.batch_overlap == BatchOverlap::two_batches; }
+
+/// DeepEP's kernels as the engine names them: those that forward inside a node, or those that send
+/// each copy by itself, which two batches need. Otherwise the engine chooses.
+template <class Add>
+void add_exchange(const ParallelPlan& plan, Add add) {
+  if (plan.expert == 1) return;
+  const bool by_node = plan.expert_exchange == ExpertExchange::by_node;
+  if (by_node || overlaps(plan)) add(plan.expert_exchange);
+}
+
 EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
   EngineCommand command{Engine::vllm, {}, {}};
@@ -113,6 +124,12 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   words.add_degree("--pipeline-parallel-size", plan.pipeline);
   words.add_degree("--data-parallel-size", plan.data);
   if (plan.expert > 1) words.add("--enable-expert-parallel");
+  // docs.vllm.ai, serving/expert_parallel_deployment and design/dbo (v0.14).
+  add_exchange(plan, [&words](ExpertExchange exchange) {
+    const bool by_node = exchange == ExpertExchange::by_node;
+    words.add("--all2all-backend", by_node ? "deepep_high_throughput" : "deepep_low_latency");
+  });
+  if (overlaps(plan)) words.add("--enable-dbo");
   // Experts are spread over all ranks of a stage.
   if (plan.expert > 1 && plan.expert != plan.tensor * plan.data) {
     command.notes.push_back(
@@ -136,6 +153,12 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   words.add_degree("--pp-size", plan.pipeline);
   words.add_degree("--dp-size", plan.data);
   words.add_degree("--ep-size", plan.expert);
+  // docs.sglang.io, advanced_features/expert_parallelism.
+  add_exchange(plan, [&words](ExpertExchange exchange) {
+    words.add("--moe-a2a-backend", "deepep");
+    words.add("--deepep-mode", exchange == ExpertExchange::by_node ? "normal" : "low_latency");
+  });
+  if (overlaps(plan)) words.add("--enable-two-batch-overlap");
   words.add("--context-length", question.load.seq_len);
   words.add("--max-running-requests", question.load.batch_size);
   add_weights(question, words, command);
@@ -151,6 +174,9 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   words.add_degree("--tp_size", plan.tensor);
   words.add_degree("--pp_size", plan.pipeline);
   words.add_degree("--ep_size", plan.expert);
+  if (overlaps(plan)) {
+    command.notes.emplace_back("two-batch overlap has no option here");
+  }
   words.add("--max_seq_len", question.load.seq_len);
   words.add("--max_batch_size", sequences_per_replica(question, choice));
   if (plan.data > 1) {

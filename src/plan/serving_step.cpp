@@ -88,7 +88,10 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   const std::int64_t chunk = cached ? std::min(load.seq_len, query.prefill_tokens) : load.seq_len;
   Workload last_chunk = workload_of(Pass::prefill, cached ? 1 : batch, chunk, load.seq_len - chunk);
   if (!cached) last_chunk = with_tower_inputs(std::move(last_chunk));
-  const RankCosts prefill = costs(Pass::prefill, plan, last_chunk);
+  const auto costs_of = [&](Pass pass, const Workload& workload) {
+    return serving_costs(pass, plan, workload, workload.batch_size);
+  };
+  const RankCosts prefill = costs_of(Pass::prefill, last_chunk);
   Integer peak = prefill.peak;
   std::optional<RankCosts> step;
   const double sends = static_cast<double>(plan.pipeline - 1);
@@ -96,15 +99,15 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   PlanTime& time = figures.time;
   if (cached) {
     const Workload last = workload_of(Pass::decode, batch, 1, load.seq_len - 1);
-    step = costs(Pass::decode, plan, last);
+    step = costs_of(Pass::decode, last);
     step->kv_cache = reserved_cache(*step, last);
     const Workload first_chunk = with_tower_inputs(workload_of(Pass::prefill, 1, chunk, 0));
     peak = std::max({peak, step->peak, costs(Pass::prefill, plan, first_chunk).peak});
     time.iteration_s = pass_seconds(*step, time);
     time.communication_s += sends * send_seconds(choice, step->hidden);
     PlanTime prompt;
-    const RankCosts whole = costs(
-        Pass::prefill, plan, with_tower_inputs(workload_of(Pass::prefill, 1, load.seq_len, 0)));
+    const RankCosts whole =
+        costs_of(Pass::prefill, with_tower_inputs(workload_of(Pass::prefill, 1, load.seq_len, 0)));
     time.ttft_s = pass_seconds(whole, prompt) + sends * send_seconds(choice, whole.hidden);
     time.tokens_per_s = static_cast<double>(load.batch_size);
   } else {

@@ -49,6 +49,9 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
   words.add_degree("--context-parallel-size", plan.context);
   words.add_degree("--expert-model-parallel-size", plan.expert);
   if (plan.expert_tensor == ExpertTensor::whole) words.add("--expert-tensor-parallel-size", 1);
+  if (plan.expert > 1 && plan.expert_exchange == ExpertExchange::by_node) {
+    words.add("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
+  }
 }
 
 void add_megatron_zero(Zero zero, CommandWords& words) {

@@ -267,6 +267,8 @@ Json plan_json(const PlanChoice& choice) {
   json["zero_ranks"] = choice.zero_ranks == 0 ? Json(nullptr) : Json(choice.zero_ranks);
   json["schedule"] = name_of(choice.schedule);
   json["etp"] = plan.expert_tensor == ExpertTensor::whole ? 1 : plan.tensor;
+  json["expert_exchange"] = plan.expert_exchange == ExpertExchange::by_node ? "by_node" : "direct";
+  json["two_batch_overlap"] = plan.batch_overlap == BatchOverlap::two_batches;
   json["offload"] = choice.offload == Offload::optimizer ? "optimizer" : "none";
   return json;
 }

@@ -83,6 +83,28 @@ TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {
   CHECK(command_of(Engine::sglang, question, choice).find(" --ep-size 4") != std::string::npos);
 }
 
+// Options as the engines document them: docs.vllm.ai, serving/expert_parallel_deployment and
+// design/dbo; docs.sglang.io, advanced_features/expert_parallelism.
+TEST_CASE("exchanges by node and two batches are the engines' options for DeepEP") {
+  const PlanQuestion question = asked("mixtral-8x7b", Purpose::serve);
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.parallel.expert = 8;
+  const auto has = [&](Engine engine, const std::string& words) {
+    return command_of(engine, question, choice).find(words) != std::string::npos;
+  };
+  CHECK_FALSE(has(Engine::vllm, "deepep"));
+  CHECK_FALSE(has(Engine::sglang, "deepep"));
+  choice.parallel.batch_overlap = BatchOverlap::two_batches;
+  CHECK(has(Engine::vllm, " --all2all-backend deepep_low_latency --enable-dbo "));
+  CHECK(has(Engine::sglang,
+            " --moe-a2a-backend deepep --deepep-mode low_latency --enable-two-batch-overlap "));
+  choice.parallel.expert_exchange = ExpertExchange::by_node;
+  CHECK(has(Engine::vllm, " --all2all-backend deepep_high_throughput --enable-dbo "));
+  CHECK(has(Engine::sglang, " --deepep-mode normal --enable-two-batch-overlap "));
+  CHECK(engine_command(Engine::tensorrt_llm, question, choice).notes.size() == 2);
+}
+
 TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and recomputation") {
   const PlanQuestion question = asked("llama-3-8b", Purpose::train);
   PlanChoice choice;
