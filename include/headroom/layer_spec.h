@@ -66,6 +66,7 @@ struct ExpertsSpec {
   bool beside_dense = false;
   ExpertSelection selection = ExpertSelection::best_scores;
   std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
+  double activation_limit = 0;                 ///< of routed experts; see FfnSpec
 };
 
 struct FfnSpec {
@@ -81,6 +82,9 @@ struct FfnSpec {
   double residual_multiplier = 1;  ///< of the residual that the output is added to (MiniMax)
   /// Standard deviations above a row's mean below which gates become 0 (Gemma 3n).
   std::optional<double> gate_cutoff{};
+  /// Limit of activated gates from above, and of what they multiply on both sides (Step 3.5); 0:
+  /// none.
+  double activation_limit = 0;
   std::optional<NormSpec> inner_norm{};  ///< of what the down projection reads (BitNet)
 
   /// The dense network of inner width `size`, without experts.

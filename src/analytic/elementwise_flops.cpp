@@ -341,8 +341,11 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const GatedActivation& op) const {
     // A cutoff: the mean (1), the deviation (3), a subtraction and a ReLU.
     const Integer cutoff = op.cutoff ? 6 : 0;
+    // A limit: min; min, max | the clamps again and two selects.
+    const ElementFlops limit = op.limit > 0 ? ElementFlops{3, 5} : ElementFlops{0, 0};
     const ElementFlops activation = activation_flops(op.kind);
-    return each(op.elements, {activation.forward + cutoff + 1, activation.backward + cutoff + 2});
+    return each(op.elements, {activation.forward + cutoff + limit.forward + 1,
+                              activation.backward + cutoff + limit.backward + 2});
   }
   ElementwiseFlops operator()(const RouterSelect& op) const { return router_flops(op); }
   ElementwiseFlops operator()(const ExpertLinear& op) const {

@@ -318,7 +318,12 @@ class LedgerWriter : private BlockLedger {
     keep_activation(op.kind, op.elements, "gate ");
     keep(node_->inputs[0], "up", bytes);
     const bool output_saved = op.kind == ActivationKind::relu || op.kind == ActivationKind::tanh;
-    if (kernels_ == Kernels::reference && !output_saved) keep_new("activated gate", bytes);
+    if (kernels_ != Kernels::reference) return;
+    if (!output_saved) keep_new("activated gate", bytes);
+    if (op.limit > 0) {
+      keep_new("clamped gate", bytes);
+      keep_new("clamped up", bytes);
+    }
   }
   void operator()(const RouterSelect& op) {
     const Expr scores = op.rows * op.num_experts;

@@ -70,9 +70,10 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
                           Scale{gates.elements(), ffn.gate_multiplier, gates}, {inner});
   }
   if (gated) {
-    inner = emit(activation_part, path + ".activation",
-                 GatedActivation{ffn.activation, rows * width, ffn.gate_cutoff}, {inner}, {},
-                 {Symbol::batch_size, stack.tokens, width});
+    inner = emit(
+        activation_part, path + ".activation",
+        GatedActivation{ffn.activation, rows * width, ffn.gate_cutoff, {}, ffn.activation_limit},
+        {inner}, {}, {Symbol::batch_size, stack.tokens, width});
   } else {
     inner = emit_in_place(activation_part, path + ".activation",
                           Activation{ffn.activation, rows * width}, {inner},
@@ -176,7 +177,8 @@ TensorId GraphBuilder::expert_networks(const StackContext& stack, const FfnSpec&
   const ActivationKind activation = experts.activation.value_or(ffn.activation);
   if (gated) {
     inner = emit(Part::mlp_experts_activation, "mlp.experts.activation",
-                 GatedActivation{activation, elements}, {inner}, {}, {rows * per_token, width});
+                 GatedActivation{activation, elements, std::nullopt, {}, experts.activation_limit},
+                 {inner}, {}, {rows * per_token, width});
   } else {
     inner = emit_in_place(Part::mlp_experts_activation, "mlp.experts.activation",
                           Activation{activation, elements}, {inner});

@@ -174,6 +174,19 @@ TEST_CASE("DeepSeek-V4's activation clamps the gate from above and the rest on b
   }
 }
 
+TEST_CASE("a limit clamps activated gates from above and the rest on both sides") {
+  constexpr double kLimit = 2;
+  const std::vector<float> row{-20, 0.5F, 30, 3, 1.5F, -40, 12, -2};  // 4 gates, then 4 others
+  std::vector<float> out(4);
+  activate_limited_gates(ActivationKind::silu, kLimit, row.data(), out.data(), 1, 4);
+  const std::array<double, 4> other{1.5, -2, 2, -2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double gate = exact_activation(ActivationKind::silu, static_cast<double>(row[i]));
+    CHECK(static_cast<double>(out[i]) ==
+          doctest::Approx(std::fmin(gate, kLimit) * other[i]).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("adding a residual and scaling modify every element once") {
   for (const std::int64_t count : {1, 17, 100, 40003}) {
     std::vector<float> x = random_floats(count, 1);

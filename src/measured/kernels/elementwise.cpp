@@ -154,6 +154,18 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
   });
 }
 
+void activate_limited_gates(ActivationKind kind, double limit, const float* gate_up, float* out,
+                            std::int64_t rows, std::int64_t width) {
+  const Floats most = simd::broadcast(static_cast<float>(limit));
+  with_activation(kind, [&](const auto& f) {
+    combine_halves(gate_up, out, rows, width, [&f, most](Floats gate, Floats up) {
+      const Floats activated = f(gate);
+      up = up < most ? up : most;
+      return (activated < most ? activated : most) * simd::max(up, -most);
+    });
+  });
+}
+
 namespace {
 
 /// Mean of a row and `deviations` standard deviations.

@@ -20,6 +20,11 @@ void activate_gated(ActivationKind kind, const float* gate_up, float* out, std::
 void activate_cut_gates(ActivationKind kind, double deviations, const float* gate_up, float* out,
                         std::int64_t rows, std::int64_t width);
 
+/// As activate_gated, but activated gates are at most `limit`, and what they multiply is clamped to
+/// ±limit.
+void activate_limited_gates(ActivationKind kind, double limit, const float* gate_up, float* out,
+                            std::int64_t rows, std::int64_t width);
+
 /// x += r over `count` elements.
 void add_residual(float* x, const float* r, std::int64_t count);
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "../decoder.h"
 #include "../family.h"
@@ -152,11 +154,33 @@ ExpertsSpec read_step_experts(ConfigReader& config) {
   return experts;
 }
 
-/// Limits of the networks' gates, which no kernel applies; null is none.
-void read_gate_limits(ConfigReader& config, ModelSpec& spec) {
-  for (const std::string_view key : {"swiglu_limits", "swiglu_limits_shared"}) {
-    if (config.has(key)) spec.not_run = "the limits of its networks' gates have no kernel yet";
-    config.ignore({key});
+/// A limit of each layer's activations; 0 is none.
+std::vector<double> read_limits(ConfigReader& config, std::string_view key,
+                                std::int64_t num_layers) {
+  const std::vector<double> limits = values_of_layers(config, key, config.numbers(key), num_layers);
+  if (limits.empty()) return std::vector<double>(static_cast<std::size_t>(num_layers), 0);
+  if (std::ranges::any_of(limits, [](double limit) { return limit < 0; })) {
+    config.fail(key, "has a limit below 0", "write 0 for a layer without one");
+  }
+  return limits;
+}
+
+/// Limits of the routed experts, and of the shared expert or the dense network.
+void read_activation_limits(ConfigReader& config, StackSpec& stack) {
+  using Limits = std::pair<double, double>;
+  const auto routed = read_limits(config, "swiglu_limits", stack.num_layers);
+  const auto shared = read_limits(config, "swiglu_limits_shared", stack.num_layers);
+  std::vector<Limits> limits;
+  for (std::size_t i = 0; i < routed.size(); ++i) limits.emplace_back(routed[i], shared[i]);
+  for (const Limits& kind : std::set<Limits>(limits.begin(), limits.end())) {
+    if (kind == Limits{}) continue;
+    std::vector<bool> others;
+    others.reserve(limits.size());
+    for (const Limits& own : limits) others.push_back(own != kind);
+    vary_layers(stack, others, [&](LayerVariant& variant) {
+      variant.ffn.activation_limit = kind.second;
+      if (variant.ffn.experts) variant.ffn.experts->activation_limit = kind.first;
+    });
   }
 }
 
@@ -184,7 +208,7 @@ void read_step(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.rope = rope;
   });
   set_experts(stack, read_sparse_step_layers(config, stack.num_layers), read_step_experts(config));
-  read_gate_limits(config, spec);
+  read_activation_limits(config, stack);
   config.expect_number("query_pre_attn_scalar", static_cast<double>(stack.self_attention.head_dim));
   config.expect_flag("use_head_wise_attn_gate", true);
   config.expect_flag("use_qk_norm", true);
@@ -215,6 +239,18 @@ Family step3p7_family() {
   return family;
 }
 
+constexpr NameRule kStep[] = {
+    {"decoder.layers.attention.gate.%", "layers.{}.self_attn.g_proj.%"},
+    {"decoder.layers.mlp.router.%", "layers.{}.moe.gate.%"},
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.moe.router_bias"},
+    {"decoder.layers.mlp.experts.gate.%", "layers.{}.moe.gate_proj.%", stacked_experts()},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.moe.up_proj.%", stacked_experts()},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.moe.down_proj.%", stacked_experts()},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.share_expert.gate_proj.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.share_expert.up_proj.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.share_expert.down_proj.%"},
+};
+
 }  // namespace
 
 std::vector<Family> step3_families() {
@@ -222,7 +258,7 @@ std::vector<Family> step3_families() {
           {.model_types = {"step3p5"},
            .classes = llama_classes("Step3p5"),
            .reader = read_step,
-           .names = None("its published names are not supported yet"),
+           .names = llama_names({kStep, query_key_norm_rules()}),
            .gguf = None("not supported yet")}};
 }
 
