@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -23,6 +24,11 @@ namespace fs = std::filesystem;
 /// The file number in a split's name has five digits.
 constexpr std::uint64_t kMostFiles = 99'999;
 constexpr std::size_t kNumberWidth = 5;
+
+/// Metadata with a number of each layer, in the place of tensors (gguf-py/gguf/constants.py,
+/// xIELU).
+constexpr std::string_view kListedConstants = "xielu.";
+constexpr std::uint64_t kMostLayers = 100'000;  // no published model has as many
 
 bool is_number(std::string_view text) {
   return text.size() == kNumberWidth &&
@@ -151,6 +157,29 @@ void ModelFiles::open_gguf(const fs::path& file) {
   }
 }
 
+void ModelFiles::add_listed_constants(const GgufFile& file) {
+  constexpr std::array<std::int64_t, 1> kShape{1};
+  for (const auto& [key, value] : file.content().metadata) {
+    const auto* const list = std::get_if<GgufArray>(&value);
+    const bool is_constant = key.starts_with(kListedConstants) && list != nullptr &&
+                             list->type == GgufValueType::float32;
+    if (!is_constant) continue;
+    if (list->count > kMostLayers) {
+      throw_damaged_gguf(tensor_place(file.path(), key), "is not a list of layers");
+    }
+    // From the end of the header, as of all tensors: `data` adds that again.
+    const auto first = static_cast<std::uint64_t>(list->data.data() - file.head().bytes.data()) -
+                       file.content().data_begin;
+    for (std::uint64_t layer = 0; layer < list->count; ++layer) {
+      texts_.push_back(fmt::format("blk.{}.{}", layer, key));
+      const bool added =
+          tensors_.add({texts_.back(), GgmlType::f32, kShape, first + layer * sizeof(float),
+                        sizeof(float), paths_.size()});
+      if (!added) throw_damaged_gguf(tensor_place(file.path(), key), "is also a tensor");
+    }
+  }
+}
+
 void ModelFiles::add_gguf(GgufFile file) {
   for (const GgufTensor& tensor : file.content().tensors) {
     const bool added = tensors_.add({tensor.name, tensor.type, tensor.shape(),
@@ -160,6 +189,7 @@ void ModelFiles::add_gguf(GgufFile file) {
       refuse_model_files(tensor_place(file.path(), tensor.name),
                          "another file of the split has it too");
   }
+  add_listed_constants(file);
   paths_.push_back(file.path());
   data_begins_.push_back(file.content().data_begin);
   gguf_.push_back(std::move(file));

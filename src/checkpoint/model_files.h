@@ -35,6 +35,7 @@ class ModelFiles {
   /// different tensors.
   explicit ModelFiles(const std::filesystem::path& path);
 
+  /// With tensors blk.N.KEY for the numbers of each layer that GGUF lists as metadata (xIELU's).
   [[nodiscard]] const TensorTable& tensors() const noexcept { return tensors_; }
   [[nodiscard]] const std::vector<std::string>& paths() const noexcept { return paths_; }
   /// The tensor's bytes in the file.
@@ -55,13 +56,14 @@ class ModelFiles {
   void open_shards(const std::filesystem::path& index);
   void open_gguf(const std::filesystem::path& file);
   void add_gguf(GgufFile file);
+  void add_listed_constants(const GgufFile& file);
 
   TensorTable tensors_;
   std::vector<std::string> paths_;
   std::vector<MappedFile> safetensors_;
   std::vector<GgufFile> gguf_;
   std::vector<std::uint64_t> data_begins_;  ///< by file
-  std::deque<std::string> texts_;           ///< names with escapes
+  std::deque<std::string> texts_;           ///< names that no file has as text
   std::uint64_t longest_header_ = 0;
   bool is_part_ = false;
 };

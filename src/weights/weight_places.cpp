@@ -81,9 +81,17 @@ bool is_grid_of(std::span<const std::int64_t> shape, MatrixShape stored) {
          !__builtin_mul_overflow(shape[0], shape[1], &rows) && rows == stored.rows;
 }
 
+/// Returns true if `shape` is a vector with the elements of the matrix (RWKV-7's bonus in GGUF).
+bool is_row_after_row(std::span<const std::int64_t> shape, MatrixShape stored) {
+  std::int64_t elements = 0;
+  return shape.size() == 1 && !__builtin_mul_overflow(stored.rows, stored.columns, &elements) &&
+         elements == shape[0];
+}
+
 /// Returns true if `shape` stacks `experts` matrices of shape `stored`; see WeightPlace::fits.
 bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::int64_t experts) {
   if (experts == 1 && is_grid_of(shape, stored)) return true;
+  if (experts == 1 && is_row_after_row(shape, stored)) return true;
   std::vector<std::int64_t> sizes = squeezed(shape);
   const std::vector<std::int64_t> needed =
       squeezed(std::vector{experts, stored.rows, stored.columns});

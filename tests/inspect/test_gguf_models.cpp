@@ -138,9 +138,9 @@ TEST_CASE("equal per-layer values count as one; the error for unequal ones names
 }
 
 TEST_CASE("an unknown architecture is refused") {
-  const TempGguf rwkv(GgufWriter().add("general.architecture", "rwkv7").str());
+  const TempGguf rwkv(GgufWriter().add("general.architecture", "rwkv6").str());
   const Error error = input_error_of([&] { (void)load_model(rwkv.path()); });
-  CHECK(error.message().find("rwkv7") != std::string::npos);
+  CHECK(error.message().find("rwkv6") != std::string::npos);
   CHECK(error.hint().find("presets types") != std::string::npos);
   const TempGguf none(GgufWriter().add("general.name", "x").str());
   (void)input_error_of([&] { (void)load_model(none.path()); });

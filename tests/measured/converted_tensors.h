@@ -30,6 +30,8 @@ void split_key_values(const nlohmann::json& config, ConvertedTensors& tensors);
 
 /// Classes of models whose layers differ: state spaces, convolutions, gated delta rule.
 [[nodiscard]] std::vector<GgufConverter> hybrid_converters();
+/// Classes of models whose files hold lists of layers in metadata, or fused or copied vectors.
+[[nodiscard]] std::vector<GgufConverter> listed_converters();
 /// Classes of models that share most of another's, or whose layers have sizes of their own.
 [[nodiscard]] std::vector<GgufConverter> clone_converters();
 

@@ -269,6 +269,9 @@ GgufWriter convert_to_gguf(const GgufConverter& converter, const json& config,
   ConvertedTensors tensors = read_tensors(folder);
   stack_experts(tensors);
   if (converter.modify != nullptr) converter.modify(config, tensors);
+  json moved = json::object();
+  if (converter.to_metadata != nullptr) converter.to_metadata(tensors, moved);
+  for (const auto& [key, value] : moved.items()) add_value(writer, key, value);
   for (const auto& [name, tensor] : tensors) {
     const std::string stored = gguf_name(converter, name);
     if (stored.empty()) continue;

@@ -39,6 +39,8 @@ struct GgufConverter {
   std::string_view fixed = "{}";
   /// Sizes only: headroom does not reverse the changes to values.
   bool sizes_only = false;
+  /// Moves tensors to metadata, keys as in the file.
+  void (*to_metadata)(ConvertedTensors& tensors, nlohmann::json& keys) = nullptr;
 };
 
 /// The converter's class for a config; null if this file has none.

@@ -326,6 +326,8 @@ std::vector<GgufConverter> all_converters() {
   all.insert(all.end(), others.begin(), others.end());
   const std::vector<GgufConverter> clones = clone_converters();
   all.insert(all.end(), clones.begin(), clones.end());
+  const std::vector<GgufConverter> listed = listed_converters();
+  all.insert(all.end(), listed.begin(), listed.end());
   return all;
 }
 
@@ -359,6 +361,12 @@ bool has_matrix_network(const json& config) {
   });
 }
 
+/// The architectures of Gemma and Apertus have one activation.
+bool has_other_activation(const json& config) {
+  const std::string type = config.value("model_type", "");
+  return (type == "gemma" || type == "apertus") && config.value("hidden_act", "") == "silu";
+}
+
 /// Options that the files, or the rules here, do not hold.
 bool is_left_out(const json& config) {
   return !config.value("multi_query", true)                   // StarCoder has one key-value head
@@ -367,9 +375,9 @@ bool is_left_out(const json& config) {
          || config.value("num_local_experts", 1) == 0         // rules for Granite 4 are of experts
          || config.value("feed_forward_type", "") == "reglu"  // the architecture has GELU
          || config.contains("layers_block_type")              // Nemotron-H's rules read letters
-         || has_encoder_head(config)
-         // The architecture of Gemma has one activation.
-         || (config.value("model_type", "") == "gemma" && config.value("hidden_act", "") == "silu")
+         || has_encoder_head(config) ||
+         config.value("expert_selection_fn", "") == "softmax"  // Command A+ has sigmoids
+         || has_other_activation(config)
          // Factors of LongRoPE are tensors, which headroom does not run from GGUF.
          || config.value("/rope_scaling/type"_json_pointer, "") == "longrope" ||
          has_later_dense_layers(config) || has_matrix_network(config);

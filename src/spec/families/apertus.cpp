@@ -32,6 +32,14 @@ constexpr NameRule kApertus[] = {
     {"decoder.layers.mlp.activation.bound", "layers.{}.mlp.act_fn.eps"},
 };
 
+/// Entries of lists in the metadata, which checkpoint::ModelFiles names as tensors.
+constexpr NameRule kApertusGguf[] = {
+    {"layers.mlp.activation.positive", "blk.{}.xielu.alpha_p"},
+    {"layers.mlp.activation.negative", "blk.{}.xielu.alpha_n"},
+    {"layers.mlp.activation.slope", "blk.{}.xielu.beta"},
+    {"layers.mlp.activation.bound", "blk.{}.xielu.eps"},
+};
+
 }  // namespace
 
 std::vector<Family> apertus_families() {
@@ -39,7 +47,12 @@ std::vector<Family> apertus_families() {
            .classes = llama_classes("Apertus"),
            .reader = read_apertus,
            .names = llama_names({kApertus, query_key_norm_rules()}),
-           .gguf = None("GGUF stores the constants of its activation as metadata")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "apertus",
+                              .common = gguf_rms_norm_keys(),
+                              .flags = gguf_llama_biases(),
+                              .head_dim = GgufHeadDim::never}},
+                            {kApertusGguf})}};
 }
 
 }  // namespace headroom::detail

@@ -122,6 +122,19 @@ void read_cohere2_moe(ConfigReader& config, ModelSpec& spec) {
   read_cohere2_experts(config, stack, first_dense);
 }
 
+/// Leading dense layers have a width of their own, and RoPE (llama.cpp, src/models/cohere2moe.cpp).
+void finish_cohere2_moe(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_windows(metadata, config);
+  finish_prediction_layers(metadata, config);
+  constexpr std::int64_t kSigmoid = 2;
+  if (metadata.count("expert_gating_func").value_or(kSigmoid) != kSigmoid) {
+    metadata.fail("expert_gating_func", "is not the sigmoid of this architecture");
+  }
+  if (const auto width = metadata.rows("blk.0.ffn_up.weight")) {
+    config.set_count("prefix_dense_intermediate_size", *width);
+  }
+}
+
 }  // namespace
 
 std::vector<Family> cohere_families() {
@@ -153,7 +166,23 @@ std::vector<Family> cohere_families() {
            .classes = decoder_classes("Cohere2Moe", {.tied = true, .float32_logits = true}),
            .reader = read_cohere2_moe,
            .names = llama_names({shared_expert_rules(), routed_expert_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "cohere2moe",
+                              .common = gguf_layer_norm_keys(),
+                              .own = {{"attention.layer_norm_epsilon", "layer_norm_eps"},
+                                      {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+                                      {"attention.sliding_window", "sliding_window"},
+                                      {"logit_scale", "logit_scale"},
+                                      {"expert_count", "num_experts"},
+                                      {"expert_used_count", "num_experts_per_tok"},
+                                      {"expert_shared_count", "num_shared_experts"},
+                                      {"expert_feed_forward_length", "intermediate_size"},
+                                      {"expert_weights_norm", "norm_topk_prob"},
+                                      {"leading_dense_block_count", "first_k_dense_replace"}},
+                              .constants = {{"expert_selection_fn", "\"sigmoid\""},
+                                            {"prefix_dense_sliding_window_pattern", "1"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_cohere2_moe}})}};
 }
 
 }  // namespace headroom::detail

@@ -214,6 +214,57 @@ constexpr NameRule kGoose[] = {
     {"head.language_model.%", "lm_head.%"},
 };
 
+/// Names in GGUF, where each low-rank product is numbered and the six mixes are one tensor.
+constexpr NameRule kGooseGguf[] = {
+    {"layers.mlp_norm.%", "blk.{}.attn_norm_2.%"},
+    {"layers.mixer.mix_receptance", "blk.{}.time_mix_lerp_fused.weight", part(0)},
+    {"layers.mixer.mix_decay", "blk.{}.time_mix_lerp_fused.weight", part(1)},
+    {"layers.mixer.mix_key", "blk.{}.time_mix_lerp_fused.weight", part(2)},
+    {"layers.mixer.mix_value", "blk.{}.time_mix_lerp_fused.weight", part(3)},
+    {"layers.mixer.mix_rate", "blk.{}.time_mix_lerp_fused.weight", part(4)},
+    {"layers.mixer.mix_gate", "blk.{}.time_mix_lerp_fused.weight", part(5)},
+    {"layers.mixer.removal", "blk.{}.time_mix_k_k.weight"},
+    {"layers.mixer.replacement", "blk.{}.time_mix_k_a.weight"},
+    {"layers.mixer.bonus", "blk.{}.time_mix_r_k.weight"},
+    {"layers.mixer.receptance.%", "blk.{}.time_mix_receptance.%"},
+    {"layers.mixer.key.%", "blk.{}.time_mix_key.%"},
+    {"layers.mixer.value.%", "blk.{}.time_mix_value.%"},
+    {"layers.mixer.out.%", "blk.{}.time_mix_output.%"},
+    {"layers.mixer.decay_a.%", "blk.{}.time_mix_w1.%"},
+    {"layers.mixer.decay.weight", "blk.{}.time_mix_w2.weight"},
+    {"layers.mixer.decay.bias", "blk.{}.time_mix_w0.weight"},
+    {"layers.mixer.value_share_a.%", "blk.{}.time_mix_v1.%"},
+    {"layers.mixer.value_share.weight", "blk.{}.time_mix_v2.weight"},
+    {"layers.mixer.value_share.bias", "blk.{}.time_mix_v0.weight"},
+    {"layers.mixer.rate_a.%", "blk.{}.time_mix_a1.%"},
+    {"layers.mixer.rate.weight", "blk.{}.time_mix_a2.weight"},
+    {"layers.mixer.rate.bias", "blk.{}.time_mix_a0.weight"},
+    {"layers.mixer.gate_a.%", "blk.{}.time_mix_g1.%"},
+    {"layers.mixer.gate.weight", "blk.{}.time_mix_g2.weight"},
+    {"layers.mixer.norm.%", "blk.{}.time_mix_ln.%"},
+    {"layers.mlp.mix_key", "blk.{}.channel_mix_lerp_k.weight"},
+    {"layers.mlp.up.%", "blk.{}.channel_mix_key.%"},
+    {"layers.mlp.down.%", "blk.{}.channel_mix_value.%"},
+};
+
+constexpr GgufKey kGooseKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"block_count", "num_hidden_layers"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.layer_norm_epsilon", "norm_eps"},
+    {"wkv.head_size", "head_dim"},
+    {"attention.decay_lora_rank", "decay_low_rank_dim"},
+    {"attention.iclr_lora_rank", "a_low_rank_dim"},
+    {"attention.value_residual_mix_lora_rank", "v_low_rank_dim"},
+    {"attention.gate_lora_rank", "gate_low_rank_dim"},
+};
+
+void finish_rwkv7(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const auto width = metadata.rows("blk.0.time_mix_value.weight");
+  if (width) config.set_count("value_dim", *width);
+}
+
 }  // namespace
 
 std::vector<Family> rwkv_families() {
@@ -232,7 +283,13 @@ std::vector<Family> rwkv_families() {
            .classes = decoder_classes("RWKV7", {.float32_logits = true}),
            .reader = read_rwkv7,
            .names = NameTable{{kGoose}, {"model."}, {}},
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "rwkv7",
+                              .common = kGooseKeys,
+                              .flags = {{"blk.0.attn_norm.bias", "norm_bias"}},
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_rwkv7}},
+                            {kGooseGguf})}};
 }
 
 }  // namespace headroom::detail

@@ -251,6 +251,88 @@ constexpr NameRule kStep[] = {
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.share_expert.down_proj.%"},
 };
 
+/// Without head counts, of which each kind of layer has its own.
+constexpr GgufKey kStepKeys[] = {
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"feed_forward_length", "intermediate_size"},
+    {"attention.head_count_kv", "num_attention_groups"},
+    {"attention.key_length", "head_dim"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"attention.sliding_window", "sliding_window"},
+    {"expert_count", "moe_num_experts"},
+    {"expert_used_count", "moe_top_k"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_shared_feed_forward_length", "share_expert_dim"},
+    {"expert_weights_scale", "moe_router_scaling_factor"},
+    {"expert_weights_norm", "norm_expert_weight"},
+};
+
+/// The query heads of the layers of a kind, which must agree; 0 without such layers.
+std::int64_t heads_of_kind(const GgufMetadataReader& metadata,
+                           const std::vector<std::int64_t>& heads,
+                           const std::vector<bool>& windowed, bool kind) {
+  std::int64_t found = 0;
+  for (std::size_t layer = 0; layer < windowed.size(); ++layer) {
+    if (windowed[layer] != kind) continue;
+    const bool differs = found != 0 && found != heads[layer];
+    if (differs) metadata.fail("attention.head_count", "differs between layers of a kind");
+    found = heads[layer];
+  }
+  return found;
+}
+
+/// Half of a head turns in layers without a window (llama.cpp, src/models/step35.cpp).
+void add_step_ropes(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  const std::int64_t head_dim = metadata.count("attention.key_length").value_or(0);
+  const std::int64_t rotary = metadata.count("rope.dimension_count").value_or(head_dim);
+  if (head_dim <= 0 || rotary > head_dim) {
+    metadata.fail("rope.dimension_count", "exceeds the head size");
+  }
+  const double share = static_cast<double>(rotary) / static_cast<double>(head_dim);
+  ConfigDraft ropes = config.add_object("rope_parameters");
+  ConfigDraft windowed = ropes.add_object("sliding_attention");
+  windowed.set_text("rope_type", "default");
+  windowed.copy(metadata, "rope.freq_base", "rope_theta");
+  windowed.copy(metadata, "rope.freq_base_swa", "rope_theta");
+  windowed.set_number("partial_rotary_factor", share);
+  ConfigDraft full = ropes.add_object("full_attention");
+  full.set_text("rope_type", "default");
+  full.copy(metadata, "rope.freq_base", "rope_theta");
+  full.set_number("partial_rotary_factor", share / 2);
+}
+
+/// Lists of a file may end in entries of layers for multi-token prediction.
+void finish_step(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  const auto layers = static_cast<std::size_t>(metadata.count("block_count").value_or(0) -
+                                               metadata.count("nextn_predict_layers").value_or(0));
+  const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count");
+  auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
+  if (!windowed || windowed->size() < layers) {
+    metadata.fail("attention.sliding_window_pattern", "does not list the layers with a window");
+  }
+  windowed->resize(layers);
+  const std::int64_t full = heads_of_kind(metadata, heads, *windowed, false);
+  const std::int64_t sliding = heads_of_kind(metadata, heads, *windowed, true);
+  config.set_count("num_attention_heads", full != 0 ? full : sliding);
+  if (sliding != 0) config.set_count("num_sliding_attention_heads", sliding);
+  const std::int64_t dense = metadata.count("leading_dense_block_count").value_or(0);
+  std::vector<std::string> attentions;
+  std::vector<std::string> networks;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    attentions.emplace_back((*windowed)[layer] ? "sliding_attention" : "full_attention");
+    networks.emplace_back(static_cast<std::int64_t>(layer) < dense ? "dense" : "sparse");
+  }
+  config.set_texts("layer_types", attentions);
+  config.set_texts("mlp_layer_types", networks);
+  add_step_ropes(metadata, config);
+  for (const auto& [from, to] : {GgufKey{"swiglu_clamp_exp", "swiglu_limits"},
+                                 GgufKey{"swiglu_clamp_shexp", "swiglu_limits_shared"}}) {
+    if (const auto limits = metadata.numbers_by_layer(from)) config.set_numbers(to, *limits);
+  }
+}
+
 }  // namespace
 
 std::vector<Family> step3_families() {
@@ -259,7 +341,10 @@ std::vector<Family> step3_families() {
            .classes = llama_classes("Step3p5"),
            .reader = read_step,
            .names = llama_names({kStep, query_key_norm_rules()}),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::norms_plus_one, {{.name = "step35",
+                                                              .common = kStepKeys,
+                                                              .head_dim = GgufHeadDim::never,
+                                                              .finish = finish_step}})}};
 }
 
 }  // namespace headroom::detail

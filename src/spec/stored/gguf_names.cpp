@@ -118,6 +118,10 @@ bool shares_key_values(const ModelSpec& spec) {
   return false;
 }
 
+bool mixes_time(const ModelSpec& spec) {
+  return spec.main_stack().self_attention.kind == AttentionKind::time_mix;
+}
+
 }  // namespace
 
 NameTable gguf_name_table(const ModelSpec& spec) {
@@ -131,6 +135,10 @@ NameTable gguf_name_table(const ModelSpec& spec) {
                   {"rope_factors_short.weight", ExtraKind::rotary_buffer},
                   {"exp_probs_b.bias", ExtraKind::router_bias},
                   {"attn_rot_embd.weight", ExtraKind::rotary_buffer}};
+  // The converter copies other tensors of the first layer there, which has no such weights.
+  if (mixes_time(spec)) {
+    table.extras.push_back({"blk.0.time_mix_v", ExtraKind::unused_key_values, NamePart::beginning});
+  }
   if (shares_key_values(spec)) {
     for (const char* const unused : {"attn_k.weight", "attn_v.weight", "attn_k_norm.weight"}) {
       table.extras.push_back({unused, ExtraKind::unused_key_values});
