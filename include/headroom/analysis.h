@@ -14,6 +14,7 @@
 #include "headroom/expr.h"
 #include "headroom/graph.h"
 #include "headroom/model_spec.h"
+#include "headroom/recompute_modules.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -106,6 +107,8 @@ struct SavedTensor {
   KeptUnder kept = KeptUnder::selective;
   Expr bytes;   ///< of one copy
   Expr repeat;  ///< number of copies, one per layer
+  /// The part of a layer that can make it again.
+  LayerPart part = LayerPart::other;
 };
 
 /// KV-cache of one kind of layer.

@@ -19,6 +19,7 @@
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "headroom/parallel_plan.h"
+#include "headroom/recompute_modules.h"
 #include "headroom/storage.h"
 #include "headroom/workload.h"
 
@@ -28,6 +29,7 @@ namespace headroom {
 struct Recomputation {
   Recompute kind = Recompute::none;
   std::int64_t every = 1;  ///< full: saves the input of every n-th layer
+  RecomputeModules modules{RecomputeModule::core_attn};  ///< selective
   bool operator==(const Recomputation&) const = default;
 };
 
@@ -281,7 +283,7 @@ struct PlanRequest {
                                               std::int64_t limit);
 
 [[nodiscard]] std::string_view name_of(PipelineSchedule schedule) noexcept;
-/// "none", "selective", "full" or "every=4".
+/// "none", "selective" (of the attention core), "layernorm,mlp", "full" or "every=4".
 [[nodiscard]] std::string name_of(const Recomputation& recompute);
 
 // Exhaustive search over all legal plans for a number of devices, and the neighbours of the best.

@@ -22,8 +22,12 @@ void BlockLedger::keep(TensorId tensor, const std::string& what, const Expr& byt
   if (!known_.emplace(tensor, what).second) return;
   // A tensor from outside the block, such as the encoder's output, is one for all layers.
   if (block_.is_layers() && !made_.contains(tensor)) return keep_shared(what, bytes);
+  const Node* const source = source_of(tensor);
+  const bool is_made = block_.is_layers() && source != nullptr;
+  const LayerPart part = is_made ? recomputed_by(*node_, source) : LayerPart::other;
   ledger_.push_back({path(), what, SavedKind::tensor,
-                     block_.is_layers() ? kept : KeptUnder::every_recompute, bytes, block_.repeat});
+                     block_.is_layers() ? kept : KeptUnder::every_recompute, bytes, block_.repeat,
+                     kept == KeptUnder::none ? LayerPart::attention_core : part});
 }
 
 const Collective* BlockLedger::gathered_by(TensorId tensor) const {
@@ -37,11 +41,26 @@ const Collective* BlockLedger::gathered_by(TensorId tensor) const {
 void BlockLedger::keep_new(const std::string& what, const Expr& bytes, SavedKind kind) {
   ledger_.push_back({path(), what, kind,
                      block_.is_layers() ? KeptUnder::selective : KeptUnder::every_recompute, bytes,
-                     block_.repeat});
+                     block_.repeat, block_.is_layers() ? internal_part() : LayerPart::other});
+}
+
+const Node* BlockLedger::source_of(TensorId tensor) const {
+  const auto producer = producers_.find(tensor);
+  if (producer == producers_.end()) return nullptr;
+  const auto* collective = std::get_if<Collective>(&producer->second->op);
+  const bool passes_on = collective != nullptr && collective->forward == CollectiveKind::none;
+  return passes_on ? source_of(producer->second->inputs.front()) : producer->second;
+}
+
+LayerPart BlockLedger::internal_part() const {
+  const LayerPart part = recomputed_by(*node_, nullptr);
+  // The core drops its pairs alone (keep_core).
+  return part == LayerPart::attention_core ? LayerPart::other : part;
 }
 
 void BlockLedger::keep_core(const std::string& what, const Expr& bytes, SavedKind kind) {
-  ledger_.push_back({path(), what, kind, KeptUnder::none, bytes, block_.repeat});
+  ledger_.push_back(
+      {path(), what, kind, KeptUnder::none, bytes, block_.repeat, LayerPart::attention_core});
 }
 
 void BlockLedger::keep_shared(const std::string& what, const Expr& bytes) {

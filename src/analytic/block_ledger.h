@@ -38,6 +38,11 @@ class BlockLedger {
   [[nodiscard]] std::string path() const { return block_.path + "." + node_->path; }
   /// The all-gather that produced `tensor`; null if none.
   [[nodiscard]] const Collective* gathered_by(TensorId tensor) const;
+  /// The node that computes `tensor`, which a collective of the backward pass may pass on; null for
+  /// an input of the graph.
+  [[nodiscard]] const Node* source_of(TensorId tensor) const;
+  /// The part that makes the node's internal tensors again.
+  [[nodiscard]] LayerPart internal_part() const;
 
   const Block& block_;
   const Producers& producers_;

@@ -85,7 +85,10 @@ Recomputation parse_recomputation(const std::string& names, const std::string& w
     const auto layers = detail::integer_of(std::string_view(word).substr(kEvery.size()));
     if (layers && *layers >= 1 && *layers <= kMostLayers) return {Recompute::full, *layers};
   }
-  refuse_value(names, fmt::format("takes none, selective, full or every=K, not \"{}\"", word));
+  if (const auto modules = recompute_modules(word)) return {Recompute::selective, 1, *modules};
+  refuse_value(names, fmt::format("takes none, selective, full, every=K, or modules of core_attn, "
+                                  "layernorm, mlp, moe and moe_act, not \"{}\"",
+                                  word));
 }
 
 namespace {

@@ -16,7 +16,7 @@ namespace headroom::cli {
 /// Parses a number above 0 and at most `most`. Throws a usage error.
 [[nodiscard]] double parse_positive(const std::string& names, const std::string& text, double most);
 
-/// Parses "none", "selective", "full" or "every=4". Throws a usage error.
+/// Parses "none", "selective", "full", "every=4" or "layernorm,mlp". Throws a usage error.
 [[nodiscard]] Recomputation parse_recomputation(const std::string& names, const std::string& word);
 
 /// Parses "on" or "off"; no word means on. Throws a usage error.

@@ -192,8 +192,9 @@ void add_training(Command command, PlanOptions& options) {
     options.training_only.push_back(option.group(kTrainingGroup));
   };
   training(command.add_text(
-      "--recompute", "none|selective|full|every=K", set_recompute,
-      "Activation recomputation: none, selective, full, or every K layers (none)"));
+      "--recompute", "none|selective|full|every=K|MODULES", set_recompute,
+      "Activation recomputation: none, selective (core_attn), full, every K layers, or the modules "
+      "core_attn,layernorm,mlp,moe,moe_act that are named (none)"));
   const Choices<Zero> stages{
       {"0", Zero::none}, {"1", Zero::optimizer}, {"2", Zero::gradients}, {"3", Zero::weights}};
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));
@@ -218,6 +219,17 @@ void add_kv_cache(Command command, PlanOptions& options) {
   }
 }
 
+void add_batch_overlap(Command command, PlanOptions& options) {
+  const auto set_overlap = [&options](const std::string& word) {
+    options.fixed.batch_overlap = parse_batch_overlap("--two-batch-overlap", word);
+  };
+  Option option = command.add_optional_text(
+      "--two-batch-overlap", "on|off", set_overlap,
+      "Run each pass as two batches, one computing while the other's tokens travel to the experts "
+      "(off; --two-batch-overlap alone is on)");
+  options.serving_only.push_back(option.group(kServingGroup));
+}
+
 void add_serving(Command command, PlanOptions& options) {
   constexpr CountRange kPrefillTokens{1, std::int64_t{1} << 30U};
   const auto serving = [&options](Option option) {
@@ -227,13 +239,7 @@ void add_serving(Command command, PlanOptions& options) {
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
       "Maximum prompt tokens per pass (2048)"));
-  const auto set_overlap = [&options](const std::string& word) {
-    options.fixed.batch_overlap = parse_batch_overlap("--two-batch-overlap", word);
-  };
-  serving(command.add_optional_text(
-      "--two-batch-overlap", "on|off", set_overlap,
-      "Run each pass as two batches, one computing while the other's tokens travel to the experts "
-      "(off; --two-batch-overlap alone is on)"));
+  add_batch_overlap(command, options);
   add_served_adapters(command, options);
 }
 
@@ -365,6 +371,7 @@ Option add_serving_plan_options(Command command, PlanOptions& options) {
   const Option count = add_machine(command, options, MachineNeed::required);
   add_degrees(command, options);
   add_kv_cache(command, options);
+  add_batch_overlap(command, options);
   add_served_adapters(command, options);
   add_adapter_sizes(command, options, kServingGroup);
   return count;

@@ -28,7 +28,8 @@ json to_json(const RankedPlan& plan) {
            static_cast<int>(degrees.expert_exchange), static_cast<int>(degrees.batch_overlap)},
           {choice.micro_batch, static_cast<int>(choice.recompute.kind), choice.recompute.every,
            static_cast<int>(choice.zero), static_cast<int>(choice.schedule), choice.zero_ranks,
-           static_cast<int>(choice.offload), static_cast<int>(choice.overlap)},
+           static_cast<int>(choice.offload), static_cast<int>(choice.overlap),
+           name_of(choice.recompute.modules)},
           {static_cast<std::int64_t>(plan.memory_bytes / kDigit),
            static_cast<std::int64_t>(plan.memory_bytes % kDigit)},
           plan.iteration_s};
@@ -55,7 +56,8 @@ RankedPlan plan_of(const json& text) {
   degrees.batch_overlap = enum_of<BatchOverlap>(of_degrees.at(9));
   const json& others = text.at(1);
   plan.choice.micro_batch = others.at(0);
-  plan.choice.recompute = {enum_of<Recompute>(others.at(1)), others.at(2)};
+  plan.choice.recompute = {enum_of<Recompute>(others.at(1)), others.at(2),
+                           recompute_modules(others.at(8).get<std::string>()).value()};
   plan.choice.zero = enum_of<Zero>(others.at(3));
   plan.choice.schedule = enum_of<PipelineSchedule>(others.at(4));
   plan.choice.zero_ranks = others.at(5);

@@ -15,7 +15,20 @@ using detail::Section;
 struct Runs {
   std::vector<double> layer_fractions;  ///< the stage's fraction of each kind of layers
   double passes = 1;
-  bool recomputes = false;  ///< full recompute repeats the layers' forward collectives
+  Recomputation recompute;
+
+  /// True if the backward pass repeats this forward collective of a layer.
+  [[nodiscard]] bool repeat(RankGroup group) const {
+    switch (recompute.kind) {
+      case Recompute::none:
+        return false;
+      case Recompute::selective:
+        return group == RankGroup::expert && recompute.modules.has(RecomputeModule::moe);
+      case Recompute::full:
+        break;
+    }
+    return true;
+  }
 };
 
 class CommunicationTable {
@@ -39,7 +52,8 @@ class CommunicationTable {
 void add_collective(const RankProgram::RepeatedCollective& call, const detail::RankSpeed& speed,
                     const Runs& runs, CommunicationTable& table) {
   const bool in_layers = call.section.kind == Section::Kind::layers;
-  const double repeats = runs.recomputes && in_layers && !call.backward ? 2 : 1;
+  const bool again = in_layers && !call.backward && runs.repeat(call.message.group);
+  const double repeats = again ? 2 : 1;
   const double fraction = in_layers ? runs.layer_fractions[call.section.layer_kind] : 1;
   const double count = call.count * runs.passes * repeats * fraction;
   table.add(call.message.group, call.message.kind, count,
@@ -67,7 +81,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
   const detail::RankSpeed speed = speed_of(plan);
   const double passes = trains ? static_cast<double>(micro_batches(choice, load)) : 1;
   const PipelineStage& first = stages(plan).front();
-  Runs runs{{}, passes, choice.recompute.kind == Recompute::full};
+  Runs runs{{}, passes, choice.recompute};
   // A decode step runs no encoder, whose kinds come before the decoder's.
   const std::size_t skipped = kinds.size() - costs(pass, plan, workload).layers.size();
   for (std::size_t i = skipped; i < kinds.size(); ++i) {

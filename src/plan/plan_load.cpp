@@ -145,6 +145,8 @@ std::string_view name_of(PipelineSchedule schedule) noexcept {
 }
 
 std::string name_of(const Recomputation& recompute) {
+  const bool names_modules = recompute.modules != Recomputation{}.modules;
+  if (recompute.kind == Recompute::selective && names_modules) return name_of(recompute.modules);
   const bool several = recompute.kind == Recompute::full && recompute.every > 1;
   if (several) return fmt::format("every={}", recompute.every);
   return std::string(name_of(recompute.kind));

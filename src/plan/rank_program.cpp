@@ -217,7 +217,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
   const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
   return {section,
           kind_of(node.op),
-          in_attention_core(node),
+          layer_part(node),
           is_layer_gemm(block, node) && !is_of_adapter(whole, analysis),
           !analysis.weights_read.empty(),
           false,
@@ -279,8 +279,7 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
     // Rotary tables are equal for all sequences; an encoder's output comes with each micro-batch.
     const bool table = all_layers && saved.bytes.degree(Symbol::batch_size) == 0;
     if (all_layers && !table) section = {Section::Kind::main_every, 0};
-    saved_.push_back(
-        {section, saved.kept == KeptUnder::none, table, compiled(saved.repeat * saved.bytes)});
+    saved_.push_back({section, saved.part, table, compiled(saved.repeat * saved.bytes)});
   }
 }
 
@@ -340,7 +339,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
     section.forward_s += seconds.forward_s;
     section.backward_s += seconds.backward_s;
     section.forward_flops += as_double(node.flops, values);
-    if (node.core) section.core_s += seconds.forward_s;
+    section.part_s.at(static_cast<std::size_t>(node.part)) += seconds.forward_s;
     if (node.reads_weights) section.weights_s += seconds.forward_s;
     if (node.on_exchanged_tokens) section.experts_s += seconds.forward_s;
   }
@@ -349,7 +348,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
     SectionCosts& section = section_of(costs, saved.section);
     const Integer bytes = saved.bytes.evaluate(values);
     (saved.table ? costs.tables : section.saved) += bytes;
-    if (saved.core) section.saved_core += bytes;
+    section.saved_parts.at(static_cast<std::size_t>(saved.part)) += bytes;
   }
   for (const CompiledGradients& gradients : gradients_) {
     Integer& largest = section_of(costs, gradients.section).largest_gradients;

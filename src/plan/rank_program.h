@@ -9,6 +9,7 @@
 #include "expert_exchange.h"
 #include "headroom/analysis.h"
 #include "headroom/plan.h"
+#include "headroom/recompute_modules.h"
 #include "stage_layout.h"
 #include "training_time.h"
 
@@ -18,17 +19,17 @@ namespace headroom::detail {
 struct SectionCosts {
   double forward_s = 0;
   double backward_s = 0;
-  double core_s = 0;     ///< the attention core's forward, which selective recompute repeats
-  double weights_s = 0;  ///< forward of the operators that read weights
+  std::array<double, kLayerParts> part_s{};  ///< the forward by LayerPart, repeated by recompute
+  double weights_s = 0;                      ///< forward of the operators that read weights
   double experts_s = 0;  ///< forward of the operators between dispatched and combined tokens
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
   double combine_s = 0;   ///< and back
   double forward_flops = 0;
-  Integer saved = 0;              ///< bytes for the backward pass without recompute
-  Integer saved_core = 0;         ///< part of them that selective recompute drops
-  Integer layer_inputs = 0;       ///< bytes that full recompute saves
+  Integer saved = 0;  ///< bytes for the backward pass without recompute
+  std::array<Integer, kLayerParts> saved_parts{};  ///< by the LayerPart that drops them
+  Integer layer_inputs = 0;                        ///< bytes that full recompute saves
   Integer largest_gradients = 0;  ///< of one operator's inputs and output in the backward pass
 };
 
@@ -122,7 +123,7 @@ class RankProgram {
   struct CompiledNode {
     Section section;
     OpKind kind;
-    bool core;
+    LayerPart part;
     bool layer_gemm;
     bool reads_weights;
     bool on_exchanged_tokens;
@@ -170,7 +171,7 @@ class RankProgram {
   };
   struct CompiledSaved {
     Section section;
-    bool core;
+    LayerPart part;
     bool table;
     CompiledExpr bytes;
   };

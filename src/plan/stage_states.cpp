@@ -14,12 +14,16 @@ void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_
   const double fraction = static_cast<double>(layers) / static_cast<double>(all_layers);
   sum.forward_s += fraction * kind.forward_s;
   sum.backward_s += fraction * kind.backward_s;
-  sum.core_s += fraction * kind.core_s;
+  for (std::size_t i = 0; i < kLayerParts; ++i) {
+    sum.part_s[i] += fraction * kind.part_s[i];
+    sum.saved_parts[i] += fraction_of_bytes(kind.saved_parts[i], layers, all_layers);
+  }
+  sum.dispatch_s += fraction * kind.dispatch_s;
+  sum.combine_s += fraction * kind.combine_s;
   sum.forward_communication_s += fraction * kind.forward_communication_s;
   sum.backward_communication_s += fraction * kind.backward_communication_s;
   sum.forward_flops += fraction * kind.forward_flops;
   sum.saved += fraction_of_bytes(kind.saved, layers, all_layers);
-  sum.saved_core += fraction_of_bytes(kind.saved_core, layers, all_layers);
   sum.layer_inputs += fraction_of_bytes(kind.layer_inputs, layers, all_layers);
 }
 
@@ -72,7 +76,10 @@ StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
       add_single_layers(states.single_layers[i], stage.ranges_of_kind[i], result);
     }
     result.largest_saved = std::max(result.largest_saved, ceil_div(kind.saved, all_layers));
-    result.largest_core = std::max(result.largest_core, ceil_div(kind.saved_core, all_layers));
+    for (std::size_t part = 0; part < kLayerParts; ++part) {
+      result.largest_parts[part] =
+          std::max(result.largest_parts[part], ceil_div(kind.saved_parts[part], all_layers));
+    }
     result.largest_gradients = std::max(result.largest_gradients, kind.largest_gradients);
   }
   return result;

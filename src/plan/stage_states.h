@@ -51,10 +51,10 @@ struct PipelineStage {
 struct StageCosts {
   SectionCosts layers;
   SectionStates states;
-  Integer largest_saved = 0;      ///< of one layer, saved without recompute
-  Integer largest_core = 0;       ///< part of it that selective recompute drops
-  Integer largest_weights = 0;    ///< of one layer
-  Integer largest_gradients = 0;  ///< of activations, of one operator
+  Integer largest_saved = 0;                         ///< of one layer, saved without recompute
+  std::array<Integer, kLayerParts> largest_parts{};  ///< of one layer, by LayerPart
+  Integer largest_weights = 0;                       ///< of one layer
+  Integer largest_gradients = 0;                     ///< of activations, of one operator
 };
 
 /// Sums over the kinds of layers, each by the fraction of its layers in the stage; states over the

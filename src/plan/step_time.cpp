@@ -14,6 +14,17 @@ void add_section(const SectionCosts& costs, MicroBatchTime& time) {
   time.backward_communication_s += costs.backward_communication_s;
 }
 
+/// The forward of the modules that run again; the experts' tokens travel again.
+void add_recomputed(const SectionCosts& layers, const RecomputeModules& modules,
+                    MicroBatchTime& time) {
+  for (std::size_t i = 0; i < kLayerParts; ++i) {
+    if (modules.recompute(static_cast<LayerPart>(i))) time.backward_s += layers.part_s[i];
+  }
+  if (modules.has(RecomputeModule::moe)) {
+    time.backward_communication_s += layers.dispatch_s + layers.combine_s;
+  }
+}
+
 /// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm
 /// and for the update, writes the weights, and clears the stored gradients. With ZeRO a rank
 /// updates its shard.
@@ -38,7 +49,7 @@ MicroBatchTime layers_time(const SectionCosts& layers, const Recomputation& reco
     case Recompute::none:
       break;
     case Recompute::selective:
-      time.backward_s += layers.core_s;
+      add_recomputed(layers, recompute.modules, time);
       break;
     case Recompute::full:
       time.backward_s += layers.forward_s;

@@ -77,6 +77,8 @@ void add_megatron_recomputation(const Recomputation& recompute, CommandWords& wo
       break;
     case Recompute::selective:
       words.add("--recompute-granularity selective");
+      if (recompute.modules == Recomputation{}.modules) break;
+      words.add("--recompute-modules", name_of(recompute.modules, ' '));
       break;
     case Recompute::full:
       words.add("--recompute-granularity full --recompute-method uniform");

@@ -57,6 +57,15 @@ Integer outside_activations(const RankCosts& costs, const PipelineStage& stage) 
   return bytes;
 }
 
+/// Bytes that the modules of selective recompute do not save.
+Integer dropped_bytes(const SectionCosts& layers, const Recomputation& recompute) {
+  Integer bytes = 0;
+  for (std::size_t i = 0; i < kLayerParts; ++i) {
+    if (recompute.modules.recompute(static_cast<LayerPart>(i))) bytes += layers.saved_parts[i];
+  }
+  return bytes;
+}
+
 /// Bytes that the stage's layers save for the backward passes of all chunks in flight.
 Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
                           const PipelineStage& stage, std::int64_t in_flight) {
@@ -65,7 +74,10 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
     case Recompute::none:
       return ceil_div(checked_multiply(costs.layers.saved, in_flight), v);
     case Recompute::selective:
-      return ceil_div(checked_multiply(costs.layers.saved - costs.layers.saved_core, in_flight), v);
+      return ceil_div(
+          checked_multiply(costs.layers.saved - dropped_bytes(costs.layers, choice.recompute),
+                           in_flight),
+          v);
     case Recompute::full:
       break;
   }
@@ -76,6 +88,17 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
       stage.layers);
 }
 
+/// Bytes of the largest part that is made again at once.
+Integer largest_module(const StageCosts& costs, const RecomputeModules& modules) {
+  Integer largest = 0;
+  for (std::size_t i = 0; i < kLayerParts; ++i) {
+    if (modules.recompute(static_cast<LayerPart>(i))) {
+      largest = std::max(largest, costs.largest_parts[i]);
+    }
+  }
+  return largest;
+}
+
 /// Bytes that one micro-batch recomputes for its backward pass.
 Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute,
                          const PipelineStage& stage) {
@@ -83,7 +106,7 @@ Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute
     case Recompute::none:
       return 0;
     case Recompute::selective:
-      return costs.largest_core;
+      return largest_module(costs, recompute.modules);
     case Recompute::full:
       break;
   }

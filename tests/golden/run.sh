@@ -8,6 +8,7 @@
 set -euo pipefail
 
 headroom=$(readlink -f "$1")
+[[ -f $2 ]] || { echo "run.sh: there is no case file $2" >&2; exit 2; }
 cases=$(readlink -f "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
