@@ -23,6 +23,12 @@ class GgufReader final : public WeightReader {
       : files_(file), conversion_(gguf_conversion(spec, file.string())) {
     const AttentionSpec& attention = spec.main_stack().self_attention;
     head_dim_ = attention.head_dim;
+    const RopeSpec& rope = spec.position.rope;
+    rotary_dim_ = rope.rotary_dim == 0 ? head_dim_ : rope.rotary_dim;
+    const bool has_sections = rope.axes != RopeAxes::sequence;
+    if (conversion_ == GgufConversion::split_pairs && !has_sections) {
+      conversion_ = GgufConversion::none;
+    }
     delta_ = delta_of(spec.main_stack());
   }
 
@@ -135,7 +141,17 @@ class GgufReader final : public WeightReader {
       case GgufConversion::norms_plus_one:
         return;
       case GgufConversion::interleaved_heads:
-        if (is(".attn_q.") || is(".attn_k.")) halve_heads(require(name).shape.front(), values);
+        if (is(".attn_q.") || is(".attn_k.")) {
+          move_rows(require(name).shape.front(), values, [this](std::size_t row) {
+            return row % 2 * (head_rows() / 2) + row / 2;  // even rows to the first half
+          });
+        }
+        return;
+      case GgufConversion::split_pairs:
+        if (is(".attn_q.") || is(".attn_k.")) {
+          move_rows(require(name).shape.front(), values,
+                    [this](std::size_t row) { return row_of_pair(row); });
+        }
         return;
       case GgufConversion::tiled_value_heads:
         group_value_heads(name, values);
@@ -182,19 +198,27 @@ class GgufReader final : public WeightReader {
     }
   }
 
-  /// Moves the even rows of each head to its first half and the odd rows to its second. The tensor
-  /// has `all_rows`, since layers may differ in heads.
-  template <class T>
-  void halve_heads(std::int64_t all_rows, std::span<T> values) const {
+  [[nodiscard]] std::size_t head_rows() const { return static_cast<std::size_t>(head_dim_); }
+
+  /// The original row of a head's stored row, where pairs that turn are neighbours.
+  [[nodiscard]] std::size_t row_of_pair(std::size_t row) const {
+    const auto rotary = static_cast<std::size_t>(rotary_dim_);
+    if (row >= rotary) return row;
+    return row < rotary / 2 ? 2 * row : 2 * (row - rotary / 2) + 1;
+  }
+
+  /// Moves row i of each head to row place_of(i). The tensor has `all_rows`, since layers may
+  /// differ in heads.
+  template <class T, class PlaceOf>
+  void move_rows(std::int64_t all_rows, std::span<T> values, const PlaceOf& place_of) const {
     const std::vector<T> stored(values.begin(), values.end());
-    const auto rows = static_cast<std::size_t>(head_dim_);
+    const std::size_t rows = head_rows();
     const std::size_t width = stored.size() / static_cast<std::size_t>(all_rows);  // 1 for a bias
     const std::size_t head_size = rows * width;
     for (std::size_t first = 0; first < stored.size(); first += head_size) {
       for (std::size_t row = 0; row < rows; ++row) {
-        const std::size_t to = row % 2 * (rows / 2) + row / 2;
         std::copy_n(stored.begin() + static_cast<std::ptrdiff_t>(first + row * width), width,
-                    values.begin() + static_cast<std::ptrdiff_t>(first + to * width));
+                    values.begin() + static_cast<std::ptrdiff_t>(first + place_of(row) * width));
       }
     }
   }
@@ -202,6 +226,7 @@ class GgufReader final : public WeightReader {
   checkpoint::ModelFiles files_;
   GgufConversion conversion_;
   std::int64_t head_dim_ = 1;
+  std::int64_t rotary_dim_ = 1;  ///< leading dimensions of a head that turn
   GatedDeltaSpec delta_;
 };
 

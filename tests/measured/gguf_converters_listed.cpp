@@ -1,5 +1,6 @@
 // The converter's classes for models whose files hold lists of layers in metadata, or vectors that
-// are fused or copied: Apertus, Step 3.5, Command A+, PaddleOCR-VL and RWKV-7.
+// are fused, copied or reordered: Apertus, BitNet, Step 3.5, Command A+, PaddleOCR-VL, GLM-OCR and
+// RWKV-7.
 #include <array>
 
 #include "measured/converted_tensors.h"
@@ -22,6 +23,17 @@ void take_xielu(ConvertedTensors& tensors, json& keys) {
     const std::string key = "xielu." + name.substr(at + std::string(".act_fn.").size());
     keys[key].push_back(tensors.extract(name).mapped().values.front());
   }
+}
+
+// ---- BitNet, whose weights the converter rounds to three values; here they stay
+
+const Names kBitnetNames = {{"self_attn.attn_sub_norm", "attn_sub_norm"},
+                            {"mlp.ffn_sub_norm", "ffn_sub_norm"}};
+
+void bitnet_metadata(const json& config, json& keys) {
+  keys["hidden_activation"] = config.at("hidden_act");
+  keys["rope.scaling.type"] = "linear";
+  keys["rope.scaling.factor"] = 1.0;
 }
 
 // ---- Step 3.5
@@ -95,6 +107,39 @@ void cohere2_moe_metadata(const json& config, json& keys) {
   }
   keys["rope.dimension_count"] = config.at("head_dim");
   keys["rope.scaling.type"] = "none";
+}
+
+// ---- GLM-OCR
+
+void glm_ocr_metadata(const json& config, json& keys) {
+  json sections = config.at("rope_parameters").at("mrope_section");
+  sections.push_back(0);
+  keys["rope.dimension_sections"] = sections;
+  keys["rope.dimension_count"] =
+      static_cast<int>(config.at("head_dim").get<int>() *
+                       config.at("rope_parameters").value("partial_rotary_factor", 0.5));
+}
+
+/// normal_to_neox: the even rows of each head's part that turns, then the odd ones.
+void glm_ocr_modify(const json& config, ConvertedTensors& tensors) {
+  const std::int64_t head = config.at("head_dim");
+  const auto rotary = static_cast<std::int64_t>(
+      static_cast<double>(head) * config.at("rope_parameters").value("partial_rotary_factor", 0.5));
+  for (auto& entry : tensors) {
+    if (!has(entry.first, "q_proj.") && !has(entry.first, "k_proj.")) continue;
+    ConvertedTensor& tensor = entry.second;
+    std::vector<float> out;
+    const auto add = [&](std::int64_t row) {
+      const ConvertedTensor one = rows_of(tensor, row, 1);
+      out.insert(out.end(), one.values.begin(), one.values.end());
+    };
+    for (std::int64_t first = 0; first < tensor.shape.front(); first += head) {
+      for (std::int64_t row = 0; row < rotary; row += 2) add(first + row);
+      for (std::int64_t row = 1; row < rotary; row += 2) add(first + row);
+      for (std::int64_t row = rotary; row < head; ++row) add(first + row);
+    }
+    tensor.values = std::move(out);
+  }
 }
 
 // ---- RWKV-7
@@ -190,6 +235,7 @@ std::vector<GgufConverter> listed_converters() {
       // The factors of llama3's scaling are a tensor that this converter does not write.
       {"apertus", "apertus", kApertusNames, nullptr, nullptr, R"({"rope_scaling": null})", false,
        take_xielu},
+      {"bitnet", "bitnet", kBitnetNames, bitnet_metadata, nullptr},
       {"step3p5", "step35", kStepNames, step_metadata, step_modify, R"({"rope_scaling": null})"},
       {"cohere2_moe", "cohere2moe", {}, cohere2_moe_metadata, nullptr},
       {"paddleocr_vl_text",
@@ -198,6 +244,13 @@ std::vector<GgufConverter> listed_converters() {
        nullptr,
        nullptr,
        R"({"architectures": ["PaddleOCRTextForCausalLM"], "tie_word_embeddings": true})"},
+      {"glm_ocr_text",
+       "glm4",
+       {},
+       glm_ocr_metadata,
+       glm_ocr_modify,
+       R"({"architectures": ["GlmOcrTextForCausalLM"], "tie_word_embeddings": true,
+           "rope_parameters": {"partial_rotary_factor": 0.5, "mrope_section": [1, 0, 1]}})"},
       {"rwkv7", "rwkv7", kRwkv7Names, rwkv7_metadata, rwkv7_modify},
   };
 }

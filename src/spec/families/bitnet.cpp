@@ -26,6 +26,16 @@ constexpr NameRule kBitnet[] = {
     {"decoder.layers.mlp.inner_norm.%", "layers.{}.mlp.ffn_sub_norm.%"},
 };
 
+constexpr NameRule kBitnetGguf[] = {
+    {"layers.attention.context_norm.%", "blk.{}.attn_sub_norm.%"},
+    {"layers.mlp.inner_norm.%", "blk.{}.ffn_sub_norm.%"},
+};
+
+/// Files without an activation have SiLU, as the first models (llama.cpp, src/models/bitnet.cpp).
+void finish_bitnet(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  config.set_text("hidden_act", metadata.text("hidden_activation").value_or("silu"));
+}
+
 }  // namespace
 
 std::vector<Family> bitnet_families() {
@@ -33,7 +43,13 @@ std::vector<Family> bitnet_families() {
            .classes = llama_classes("BitNet"),
            .reader = read_bitnet,
            .names = llama_names({kBitnet}),
-           .gguf = None("its GGUF files have ternary weights")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "bitnet",
+                              .common = gguf_rms_norm_keys(),
+                              .tie = GgufTie::always,
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_bitnet}},
+                            {kBitnetGguf})}};
 }
 
 }  // namespace headroom::detail

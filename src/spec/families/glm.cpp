@@ -39,29 +39,44 @@ void read_glm4v_text(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->norm_placement = NormPlacement::sandwich;
 }
 
+/// Files of GLM-4.1V and GLM-OCR give RoPE's sections, and GLM-OCR's end in a layer for multi-token
+/// prediction.
+void finish_glm4(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  finish_prediction_layers(metadata, config);
+  std::vector<std::int64_t> sections = metadata.counts("rope.dimension_sections");
+  constexpr std::size_t kAxes = 3;
+  if (sections.size() < kAxes) return finish_partial_rotary(metadata, config);
+  sections.resize(kAxes);
+  ConfigDraft rope = config.add_object("rope_parameters");
+  rope.set_text("rope_type", "default");
+  rope.copy(metadata, "rope.freq_base", "rope_theta");
+  rope.set_number("partial_rotary_factor", gguf_rotary_fraction(metadata));
+  rope.set_counts("mrope_section", sections);
+}
+
 }  // namespace
 
 std::vector<Family> glm_families() {
-  return {
-      {.model_types = {"glm"},
-       .classes = llama_classes("Glm"),
-       .reader = read_glm,
-       .names = llama_names({glm_rules()}),
-       .gguf = GgufForm(GgufConversion::none, {})},
-      {.model_types = {"glm4v_text"},  // inside GLM-4.1V
-       .classes = llama_classes("Glm4vText"),
-       .reader = read_glm4v_text,
-       .names = llama_names({glm_rules()}),
-       .gguf = None("llama.cpp stores it under the name of GLM-4")},
-      {.model_types = {"glm4"},
-       .classes = llama_classes("Glm4"),
-       .reader = read_glm4,
-       .names = llama_names({glm_rules()}),
-       .gguf = GgufForm(GgufConversion::none, {{.name = "glm4",
-                                                .common = gguf_rms_norm_keys(),
-                                                .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
-                                                .head_dim = GgufHeadDim::always,
-                                                .finish = finish_partial_rotary}})}};
+  return {{.model_types = {"glm"},
+           .classes = llama_classes("Glm"),
+           .reader = read_glm,
+           .names = llama_names({glm_rules()}),
+           .gguf = GgufForm(GgufConversion::none, {})},
+          {.model_types = {"glm4v_text"},  // inside GLM-4.1V
+           .classes = llama_classes("Glm4vText"),
+           .reader = read_glm4v_text,
+           .names = llama_names({glm_rules()}),
+           .gguf = None("llama.cpp stores it under the name of GLM-4")},
+          {.model_types = {"glm4"},
+           .classes = llama_classes("Glm4"),
+           .reader = read_glm4,
+           .names = llama_names({glm_rules()}),
+           .gguf = GgufForm(GgufConversion::split_pairs,
+                            {{.name = "glm4",
+                              .common = gguf_rms_norm_keys(),
+                              .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
+                              .head_dim = GgufHeadDim::always,
+                              .finish = finish_glm4}})}};
 }
 
 }  // namespace headroom::detail

@@ -11,6 +11,9 @@ enum class GgufConversion {
   /// Rows of Q and K are reordered within each head, so that the two dimensions of a RoPE pair are
   /// neighbours: row i of the first half, row i of the second, … (LlamaModel.permute).
   interleaved_heads,
+  /// With RoPE in sections (M-RoPE), the rows of Q and K that turn are reordered within each head,
+  /// the first ones of all pairs before the second ones (Glm4Model.normal_to_neox).
+  split_pairs,
   /// Norms are stored as 1 + weight, the factor they multiply by (GemmaModel).
   norms_plus_one,
   /// As norms_plus_one; the value heads of gated delta layers are ordered by their index within a
