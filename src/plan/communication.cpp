@@ -63,9 +63,9 @@ void add_collective(const RankProgram::RepeatedCollective& call, const detail::R
 
 }  // namespace
 
-double Planner::Implementation::data_parallel_seconds(const detail::DataParallelCollective& call,
-                                                      const ParallelPlan& plan) const {
-  return wire_bytes(call.kind, call.bytes, call.ranks) / rate_among(plan.tensor * plan.replicas()) +
+double Planner::Implementation::data_parallel_seconds(
+    const detail::DataParallelCollective& call) const {
+  return wire_bytes(call.kind, call.bytes, call.ranks) / rate_among(call.ranks, call.apart) +
          detail::collective_latency(call.ranks, rates.collective_latency_s,
                                     rates.collective_step_s);
 }
@@ -109,7 +109,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
            detail::all_states(stage, rank_states, first), choice, passes)) {
     table.add(RankGroup::data, call.kind, call.count,
               call.count * wire_bytes(call.kind, call.bytes, call.ranks),
-              call.count * data_parallel_seconds(call, plan));
+              call.count * data_parallel_seconds(call));
   }
   return std::move(table).finish();
 }

@@ -3,14 +3,24 @@
 namespace headroom::detail {
 namespace {
 
-/// Collectives of `states`, which `copies` ranks hold and `ranks` of them shard.
-void add_collectives(const StateBytes& states, std::int64_t copies, std::int64_t ranks, Zero zero,
+/// Ranks with the same states.
+struct Holders {
+  std::int64_t copies = 1;
+  std::int64_t ranks = 1;  ///< that shard them
+  std::int64_t apart = 1;  ///< devices from one to the next
+};
+
+/// Collectives of `states`.
+void add_collectives(const StateBytes& states, const Holders& holders, Zero zero,
                      double micro_batches, std::vector<DataParallelCollective>& collectives) {
+  const std::int64_t copies = holders.copies;
+  std::int64_t ranks = holders.ranks;
   if (copies == 1 || states.gradients == 0) return;
   if (zero != Zero::none && ranks < copies) {
     // Groups of shards are replicas of each other (HSDP): they add up their shards' gradients.
     const double shard = static_cast<double>(states.gradients) / static_cast<double>(ranks);
-    collectives.push_back({CollectiveKind::all_reduce, shard, copies / ranks, 1, true});
+    collectives.push_back(
+        {CollectiveKind::all_reduce, shard, copies / ranks, 1, true, ranks * holders.apart});
   }
   if (zero == Zero::none) ranks = copies;
   if (ranks == 1) return;
@@ -18,14 +28,16 @@ void add_collectives(const StateBytes& states, std::int64_t copies, std::int64_t
   const double gradient_shard = gradients / static_cast<double>(ranks);
   const double weight_shard = static_cast<double>(states.weights) / static_cast<double>(ranks);
   const auto reduce = [&](double count) {
-    collectives.push_back({CollectiveKind::reduce_scatter, gradient_shard, ranks, count, true});
+    collectives.push_back(
+        {CollectiveKind::reduce_scatter, gradient_shard, ranks, count, true, holders.apart});
   };
   const auto gather = [&](double count, bool backward) {
-    collectives.push_back({CollectiveKind::all_gather, weight_shard, ranks, count, backward});
+    collectives.push_back(
+        {CollectiveKind::all_gather, weight_shard, ranks, count, backward, holders.apart});
   };
   switch (zero) {
     case Zero::none:
-      collectives.push_back({CollectiveKind::all_reduce, gradients, ranks, 1, true});
+      collectives.push_back({CollectiveKind::all_reduce, gradients, ranks, 1, true, holders.apart});
       return;
     case Zero::optimizer:
       reduce(1);
@@ -50,12 +62,14 @@ std::vector<DataParallelCollective> data_parallel_collectives(const SectionState
                                                               double micro_batches) {
   const ParallelPlan& plan = choice.parallel;
   std::vector<DataParallelCollective> collectives;
-  const auto add = [&](const StateBytes& states, std::int64_t copies) {
-    add_collectives(states, copies, zero_ranks(choice, copies), choice.zero, micro_batches,
+  const auto add = [&](const StateBytes& states, std::int64_t copies, std::int64_t apart) {
+    add_collectives(states, {copies, zero_ranks(choice, copies), apart}, choice.zero, micro_batches,
                     collectives);
   };
-  add(stage.dense, plan.replicas());
-  add(stage.experts, plan.expert_replicas() / plan.expert);
+  const bool whole_experts = plan.expert_tensor == ExpertTensor::whole;
+  add(stage.dense, plan.replicas(), plan.tensor);
+  add(stage.experts, plan.expert_replicas() / plan.expert,
+      whole_experts ? plan.expert : plan.tensor * plan.expert);
   return collectives;
 }
 

@@ -11,8 +11,9 @@ struct DataParallelCollective {
   CollectiveKind kind = CollectiveKind::none;
   double bytes = 0;  ///< as Collective::bytes
   std::int64_t ranks = 1;
-  double count = 1;      ///< per iteration
-  bool backward = true;  ///< overlaps with backward passes, otherwise with forward passes
+  double count = 1;        ///< per iteration
+  bool backward = true;    ///< overlaps with backward passes, otherwise with forward passes
+  std::int64_t apart = 1;  ///< devices from one rank of the group to the next
 };
 
 /// ZeRO 0: one all-reduce of the gradients. 1: one reduce-scatter of the gradients and one

@@ -429,8 +429,7 @@ std::vector<Integer> Planner::Implementation::stage_weights(const PlanChoice& ch
 double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden_bytes) const {
   const ParallelPlan& plan = choice.parallel;
   const double bytes = detail::sent_by_rank(static_cast<double>(hidden_bytes), plan);
-  return bytes / rate_among(plan.tensor * plan.context * plan.data * 2) +
-         rates.collective_latency_s;
+  return bytes / rate_among(2, plan.tensor * plan.context * plan.data) + rates.collective_latency_s;
 }
 
 Planner::Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates)

@@ -91,10 +91,10 @@ class Planner::Implementation : public PlannerSetup {
   /// Seconds to send the hidden states of one micro-batch to the next stage.
   [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden_bytes) const;
   /// Seconds of one data-parallel collective, before any overlap.
-  [[nodiscard]] double data_parallel_seconds(const detail::DataParallelCollective& call,
-                                             const ParallelPlan& plan) const;
-  /// Bytes per second between ranks that span `span` devices.
-  [[nodiscard]] double rate_among(std::int64_t span) const noexcept;
+  [[nodiscard]] double data_parallel_seconds(const detail::DataParallelCollective& call) const;
+  /// Bytes per second that each of `ranks` sends in a collective, of which neighbours are `apart`
+  /// devices apart. Rings between nodes use the ports of all ranks of a node.
+  [[nodiscard]] double rate_among(std::int64_t ranks, std::int64_t apart) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
   /// `workload` with the images and the sound of its sequences.

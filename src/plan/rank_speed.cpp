@@ -41,10 +41,14 @@ double computing_share(const ParallelPlan& plan, std::int64_t processors) {
 
 }  // namespace
 
-double Planner::Implementation::rate_among(std::int64_t span) const noexcept {
-  const bool inside = span <= rates.link.devices_per_node;
-  return rates.efficiency.network *
-         (inside ? rates.link.intra_node_bytes_per_s : *rates.link.inter_node_bytes_per_s);
+double Planner::Implementation::rate_among(std::int64_t ranks, std::int64_t apart) const noexcept {
+  const Interconnect& link = rates.link;
+  const double inside = link.intra_node_bytes_per_s;
+  if (ranks * apart <= link.devices_per_node) return rates.efficiency.network * inside;
+  // NCCL makes as many rings as there are ports, each of which leaves the node at another rank.
+  const std::int64_t ports = std::max<std::int64_t>(1, link.devices_per_node / apart);
+  const double outside = static_cast<double>(ports) * *link.inter_node_bytes_per_s;
+  return rates.efficiency.network * (ports == 1 ? outside : std::min(inside, outside));
 }
 
 detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& plan) const noexcept {
@@ -55,8 +59,9 @@ detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& pl
   links.ranks = plan.expert;
   links.ranks_of_node = std::min(plan.expert, of_node);
   links.exchange = plan.expert_exchange;
-  links.inside_bytes_per_s = rate_among(1);
-  links.outside_bytes_per_s = rate_among(rates.link.devices_per_node + 1);
+  links.inside_bytes_per_s = rates.efficiency.network * rates.link.intra_node_bytes_per_s;
+  links.outside_bytes_per_s = rates.efficiency.network * rates.link.inter_node_bytes_per_s.value_or(
+                                                             rates.link.intra_node_bytes_per_s);
   return links;
 }
 
@@ -73,10 +78,10 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.collective_latency_s = rates.collective_latency_s;
   speed.collective_step_s = rates.collective_step_s;
   speed.tensor_ranks = plan.tensor;
-  speed.tensor_bytes_per_s = rate_among(plan.tensor);
+  speed.tensor_bytes_per_s = rate_among(plan.tensor, 1);
   speed.engine_bytes_per_s = detail::engine_all_reduce_rate(query.purpose, rates, plan.tensor);
   speed.context_ranks = plan.context;
-  speed.context_bytes_per_s = rate_among(plan.tensor * plan.context);
+  speed.context_bytes_per_s = rate_among(plan.context, plan.tensor);
   speed.expert = expert_links(plan);
   speed.dispatch_share = dispatch_share(query);
   speed.layer_gemm_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix;

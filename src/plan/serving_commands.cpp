@@ -93,6 +93,15 @@ void note_context_parallelism(const PlanChoice& choice, EngineCommand& command) 
   }
 }
 
+/// One command starts one node.
+void note_nodes(const PlanQuestion& question, const PlanChoice& choice, std::string_view how,
+                EngineCommand& command) {
+  const std::int64_t node = question.rates.link.devices_per_node;
+  const std::int64_t nodes = ceil_div(choice.parallel.devices(), node);
+  if (nodes == 1) return;
+  command.notes.push_back(fmt::format("the plan spans {} nodes: {}", nodes, how));
+}
+
 /// The command, with the settings that no engine here has an option for.
 EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
                        const PlanChoice& choice, EngineCommand command) {
@@ -140,6 +149,9 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   add_weights(question, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
+  note_nodes(question, choice,
+             "start it on each with --nnodes, --node-rank and --master-addr, or join them by Ray",
+             command);
   return finished(words, question, choice, std::move(command));
 }
 
@@ -149,9 +161,13 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   CommandWords words("python -m sglang.launch_server");
   words.add("--model-path", model_argument(question));
   words.add("--dtype", name_of_activations(question.query.dtype));
-  words.add_degree("--tp-size", plan.tensor);
+  // Replicas whose experts are spread over all of them are replicas of attention alone, among the
+  // tensor-parallel ranks (docs.sglang.io, advanced_features/dp_dpa_smg_guide).
+  const bool shares_experts = plan.expert > 1 && plan.data > 1;
+  words.add_degree("--tp-size", shares_experts ? plan.tensor * plan.data : plan.tensor);
   words.add_degree("--pp-size", plan.pipeline);
   words.add_degree("--dp-size", plan.data);
+  if (shares_experts) words.add("--enable-dp-attention");
   words.add_degree("--ep-size", plan.expert);
   // docs.sglang.io, advanced_features/expert_parallelism.
   add_exchange(plan, [&words](ExpertExchange exchange) {
@@ -164,6 +180,8 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   add_weights(question, words, command);
   add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
+  note_nodes(question, choice, "start it on each with --nnodes, --node-rank and --dist-init-addr",
+             command);
   return finished(words, question, choice, std::move(command));
 }
 
@@ -171,7 +189,9 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   const ParallelPlan& plan = choice.parallel;
   EngineCommand command{Engine::tensorrt_llm, {}, {}};
   CommandWords words(fmt::format("trtllm-serve {}", model_argument(question)));
-  words.add_degree("--tp_size", plan.tensor);
+  // Its tensor-parallel ranks hold the experts (tensorrt_llm/mapping.py).
+  const bool shares_experts = plan.expert > 1 && plan.data > 1;
+  words.add_degree("--tp_size", shares_experts ? plan.tensor * plan.data : plan.tensor);
   words.add_degree("--pp_size", plan.pipeline);
   words.add_degree("--ep_size", plan.expert);
   if (overlaps(plan)) {
@@ -179,7 +199,14 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   }
   words.add("--max_seq_len", question.load.seq_len);
   words.add("--max_batch_size", sequences_per_replica(question, choice));
-  if (plan.data > 1) {
+  if (shares_experts) {
+    command.notes.emplace_back(
+        "replicas of attention are set in the file of --extra_llm_api_options: "
+        "enable_attention_dp: true");
+    if (plan.tensor > 1) {
+      command.notes.emplace_back("attention is then not divided: no option keeps both degrees");
+    }
+  } else if (plan.data > 1) {
     command.notes.push_back(
         fmt::format("start {} servers: one is one replica of the plan", plan.data));
   }
@@ -199,6 +226,7 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
         "a float8 KV-cache is set in the file of --extra_llm_api_options: kv_cache_config: {dtype: "
         "fp8}");
   }
+  note_nodes(question, choice, "start it by trtllm-llmapi-launch under mpirun or Slurm", command);
   return finished(words, question, choice, std::move(command));
 }
 

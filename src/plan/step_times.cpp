@@ -121,7 +121,7 @@ StepTimes Planner::Implementation::step_times(const PlanChoice& choice, const Lo
   if (plan.pipeline > 1) times.send_s = send_seconds(choice, rank.hidden);
   const auto passes = static_cast<double>(times.micro_batches);
   for (const auto& call : detail::data_parallel_collectives(extremes.states, choice, passes)) {
-    const double seconds = detail::exposed_seconds(call, data_parallel_seconds(call, plan), choice,
+    const double seconds = detail::exposed_seconds(call, data_parallel_seconds(call), choice,
                                                    extremes.slowest, extremes.layers);
     add_exposed(call, seconds, choice.zero, passes, times.data_parallel);
   }

@@ -17,6 +17,15 @@ std::string launcher(const PlanQuestion& question) {
                     : fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, node);
 }
 
+/// The routed experts of any layer; null without.
+const ExpertsSpec* experts_of(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const FfnSpec& ffn = stack.ffn_of(variant);
+    if (ffn.experts) return &*ffn.experts;
+  }
+  return nullptr;
+}
+
 /// The sizes of a decoder that Megatron-LM does not read from a checkpoint.
 void add_sizes(const ModelSpec& spec, CommandWords& words) {
   const StackSpec& stack = spec.main_stack();
@@ -29,23 +38,42 @@ void add_sizes(const ModelSpec& spec, CommandWords& words) {
     words.add("--group-query-attention");
     words.add("--num-query-groups", attention.num_key_value_heads);
   }
-  if (!stack.ffn.experts) return;
-  words.add("--num-experts", stack.ffn.experts->num_experts);
-  words.add("--moe-router-topk", stack.ffn.experts->num_experts_per_tok);
-  words.add("--moe-ffn-hidden-size", stack.ffn.experts->intermediate_size);
+  if (attention.latent) words.add("--multi-latent-attention");
+  const ExpertsSpec* const experts = experts_of(stack);
+  if (experts == nullptr) return;
+  words.add("--num-experts", experts->num_experts);
+  words.add("--moe-router-topk", experts->num_experts_per_tok);
+  words.add("--moe-ffn-hidden-size", experts->intermediate_size);
+}
+
+/// Layers of every chunk of the pipeline. Megatron-LM divides them evenly, perhaps with the
+/// embedding and the loss as a layer each (megatron/training/arguments.py).
+void add_megatron_layers(const PlanQuestion& question, const ParallelPlan& plan,
+                         CommandWords& words, EngineCommand& command) {
+  const std::int64_t layers = question.model.spec.main_stack().num_layers;
+  const std::int64_t chunks = plan.pipeline * plan.interleave;
+  const bool counts_ends = layers % chunks != 0 && (layers + 2) % chunks == 0;
+  if (counts_ends) {
+    words.add("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split");
+  }
+  const std::int64_t counted = layers + (counts_ends ? 2 : 0);
+  if (counted % chunks != 0) {
+    command.notes.push_back(
+        fmt::format("{} layers do not divide evenly into {} chunks: state them by "
+                    "--pipeline-model-parallel-layout",
+                    layers, chunks));
+  } else if (plan.interleave > 1) {
+    words.add("--num-layers-per-virtual-pipeline-stage", counted / chunks);
+  }
 }
 
 void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice,
-                          CommandWords& words) {
+                          CommandWords& words, EngineCommand& command) {
   const ParallelPlan& plan = choice.parallel;
   words.add_degree("--tensor-model-parallel-size", plan.tensor);
   if (plan.sequence == SequenceParallel::on) words.add("--sequence-parallel");
   words.add_degree("--pipeline-model-parallel-size", plan.pipeline);
-  if (plan.interleave > 1) {
-    const std::int64_t layers = question.model.spec.main_stack().num_layers;
-    const std::int64_t chunks = plan.pipeline * plan.interleave;
-    words.add("--num-layers-per-virtual-pipeline-stage", (layers + chunks - 1) / chunks);
-  }
+  add_megatron_layers(question, plan, words, command);
   words.add_degree("--context-parallel-size", plan.context);
   words.add_degree("--expert-model-parallel-size", plan.expert);
   if (plan.expert_tensor == ExpertTensor::whole) words.add("--expert-tensor-parallel-size", 1);
@@ -54,9 +82,13 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
   }
 }
 
-void add_megatron_zero(Zero zero, CommandWords& words) {
+void add_megatron_zero(const PlanChoice& choice, CommandWords& words) {
   constexpr std::string_view kSharding = "--use-megatron-fsdp --data-parallel-sharding-strategy";
-  switch (zero) {
+  if (choice.zero_ranks > 0 && choice.zero != Zero::none) {
+    const std::int64_t groups = choice.parallel.replicas() / choice.zero_ranks;
+    words.add_degree("--num-distributed-optimizer-instances", groups);
+  }
+  switch (choice.zero) {
     case Zero::none:
       break;
     case Zero::optimizer:
@@ -84,6 +116,34 @@ void add_megatron_recomputation(const Recomputation& recompute, CommandWords& wo
       words.add("--recompute-granularity full --recompute-method uniform");
       words.add("--recompute-num-layers", recompute.every);
       break;
+  }
+}
+
+void add_megatron_recipe(Recipe recipe, CommandWords& words) {
+  switch (recipe) {
+    case Recipe::fp8_transformer_engine:
+      words.add("--fp8-format", "hybrid");
+      break;
+    case Recipe::fp8_deepseek_v3:
+      words.add("--fp8-format e4m3 --fp8-recipe blockwise");
+      break;
+    case Recipe::float32:
+    case Recipe::bfloat16:
+    case Recipe::mixed:
+    case Recipe::megatron:
+      break;
+  }
+}
+
+/// What a plan assumes of optimizer and adapters, for which the command has no option.
+void note_states(const PlanQuery& query, EngineCommand& command) {
+  const Optimizer optimizer = query.states.optimizer;
+  if (optimizer != Optimizer::adam) {
+    command.notes.push_back(
+        fmt::format("the optimizer {} is not in the command", info(optimizer).name));
+  }
+  if (query.adapter.kind != AdapterKind::none) {
+    command.notes.emplace_back("adapters are not in the command, which trains all weights");
   }
 }
 
@@ -164,11 +224,13 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   words.add("--max-position-embeddings", question.load.seq_len);
   words.add("--micro-batch-size", choice.micro_batch);
   words.add("--global-batch-size", question.load.batch_size);
-  add_megatron_degrees(question, choice, words);
-  add_megatron_zero(choice.zero, words);
+  add_megatron_degrees(question, choice, words, command);
+  add_megatron_zero(choice, words);
   add_megatron_recomputation(choice.recompute, words);
   if (question.query.dtype == DType::bfloat16) words.add("--bf16");
   if (question.query.dtype == DType::float16) words.add("--fp16");
+  add_megatron_recipe(question.query.states.recipe, words);
+  note_states(question.query, command);
   note_schedule(choice.schedule, command);
   note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
   command.notes.emplace_back(
@@ -193,6 +255,13 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
   add_torchtitan_degrees(choice, words);
   add_torchtitan_zero(choice.zero, words, command);
   add_torchtitan_recomputation(choice.recompute, words);
+  if (info(question.query.states.recipe).arithmetic) {
+    command.notes.push_back(
+        fmt::format("the recipe {} is not in the command: float8 is one of the "
+                    "model's converters",
+                    info(question.query.states.recipe).name));
+  }
+  note_states(question.query, command);
   note_offload(choice.offload, "training.enable_cpu_offload, which takes weights as well", command);
   command.notes.emplace_back(
       "model, data and learning rate are those of the file of --job.config_file");

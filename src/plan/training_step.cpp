@@ -283,7 +283,7 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
   }
   for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
-    time.communication_s += detail::exposed_seconds(call, data_parallel_seconds(call, plan), choice,
+    time.communication_s += detail::exposed_seconds(call, data_parallel_seconds(call), choice,
                                                     worst.slowest, worst.layers);
   }
   time.optimizer_s = detail::optimizer_seconds(worst.states, choice, rates);

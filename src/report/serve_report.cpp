@@ -221,7 +221,8 @@ Json figures_json(const ServeFigures& figures) {
           {"peak_kv_cache", figures.peak_cache},
           {"preemptions", figures.preemptions},
           {"mean_transfer_s", figures.mean_transfer_s},
-          {"tokens_per_step", figures.tokens_per_step}};
+          {"tokens_per_step", figures.tokens_per_step},
+          {"warm_up_requests", figures.warm_up_requests}};
 }
 
 Json served_json(const ServedPlan& plan) {

@@ -64,4 +64,10 @@ std::vector<ServeRequest> requests_of(const ServeTraffic& traffic) {
       traffic.arrivals);
 }
 
+std::int64_t warm_up_of(const ServeTraffic& traffic) {
+  const auto* const arrivals = std::get_if<UserArrivals>(&traffic.arrivals);
+  const bool come_back = arrivals != nullptr && traffic.requests / 2 >= arrivals->users;
+  return come_back ? arrivals->users : 0;
+}
+
 }  // namespace headroom::detail

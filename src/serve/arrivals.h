@@ -11,4 +11,8 @@ namespace headroom::detail {
 /// when an answer ends, and have an infinite one here.
 [[nodiscard]] std::vector<ServeRequest> requests_of(const ServeTraffic& traffic);
 
+/// The requests that arrive in one burst at the start, the first of each user; 0 unless at least as
+/// many follow.
+[[nodiscard]] std::int64_t warm_up_of(const ServeTraffic& traffic);
+
 }  // namespace headroom::detail

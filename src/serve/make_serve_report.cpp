@@ -29,6 +29,10 @@ void add_notes(ServeReport& report) {
                     "latencies keep growing",
                     figures.arrivals_per_s, figures.requests_per_s));
   }
+  if (figures.warm_up_requests > 0) {
+    report.notes.emplace_back(
+        "latencies leave out the first request of each user: they all arrive at once");
+  }
   if (figures.preemptions > 0) {
     report.notes.push_back(
         fmt::format("the KV-cache ran out {} times; each time the most recently admitted sequence "

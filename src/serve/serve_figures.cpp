@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace headroom {
@@ -30,7 +31,7 @@ namespace detail {
 namespace {
 
 /// Seconds between the tokens of each request that has two.
-std::vector<double> times_per_token(const std::vector<Progress>& progress) {
+std::vector<double> times_per_token(std::span<const Progress> progress) {
   std::vector<double> seconds;
   for (const Progress& one : progress) {
     if (one.generated < 2) continue;
@@ -39,17 +40,26 @@ std::vector<double> times_per_token(const std::vector<Progress>& progress) {
   return seconds;
 }
 
-void add_requests(const std::vector<Progress>& progress, double percentile, ServeFigures& figures) {
+void add_latencies(std::span<const Progress> progress, double percentile, ServeFigures& figures) {
   std::vector<double> first;
   std::vector<double> whole;
+  for (const Progress& one : progress) {
+    first.push_back(one.first_token_s - one.request.arrival_s);
+    whole.push_back(one.end_s - one.request.arrival_s);
+  }
+  figures.ttft = summarize_latency(std::move(first), percentile);
+  figures.end_to_end = summarize_latency(std::move(whole), percentile);
+  std::vector<double> per_token = times_per_token(progress);
+  if (!per_token.empty()) figures.tpot = summarize_latency(std::move(per_token), percentile);
+}
+
+void add_throughput(const std::vector<Progress>& progress, ServeFigures& figures) {
   double input = 0;
   double output = 0;
   double begin_s = progress.front().request.arrival_s;
   double last_s = begin_s;
   double end_s = 0;
   for (const Progress& one : progress) {
-    first.push_back(one.first_token_s - one.request.arrival_s);
-    whole.push_back(one.end_s - one.request.arrival_s);
     input += static_cast<double>(one.request.input_tokens);
     output += static_cast<double>(one.request.output_tokens);
     begin_s = std::min(begin_s, one.request.arrival_s);
@@ -64,10 +74,6 @@ void add_requests(const std::vector<Progress>& progress, double percentile, Serv
   if (last_s > begin_s) {
     figures.arrivals_per_s = static_cast<double>(progress.size() - 1) / (last_s - begin_s);
   }
-  figures.ttft = summarize_latency(std::move(first), percentile);
-  figures.end_to_end = summarize_latency(std::move(whole), percentile);
-  std::vector<double> per_token = times_per_token(progress);
-  if (!per_token.empty()) figures.tpot = summarize_latency(std::move(per_token), percentile);
 }
 
 void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {
@@ -111,9 +117,12 @@ LatencySummary summarize_latency(std::vector<double> seconds, double percentile)
 }
 
 ServeFigures figures_of(const std::vector<Progress>& progress, const std::vector<Replica>& replicas,
-                        double percentile) {
+                        std::int64_t warm_up, double percentile) {
   ServeFigures figures;
-  add_requests(progress, percentile, figures);
+  figures.warm_up_requests = warm_up;
+  add_throughput(progress, figures);
+  add_latencies(std::span(progress).subspan(static_cast<std::size_t>(warm_up)), percentile,
+                figures);
   add_occupation(replicas, figures);
   return figures;
 }

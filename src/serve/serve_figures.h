@@ -10,8 +10,10 @@ namespace headroom::detail {
 /// Mean and percentiles by the nearest rank; `seconds` must not be empty.
 [[nodiscard]] LatencySummary summarize_latency(std::vector<double> seconds, double percentile);
 
-/// Figures of answered requests and of the replicas that answered them.
+/// Figures of answered requests and of the replicas that answered them. Latencies leave out the
+/// first `warm_up` requests.
 [[nodiscard]] ServeFigures figures_of(const std::vector<Progress>& progress,
-                                      const std::vector<Replica>& replicas, double percentile);
+                                      const std::vector<Replica>& replicas, std::int64_t warm_up,
+                                      double percentile);
 
 }  // namespace headroom::detail

@@ -122,7 +122,7 @@ ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
   EventLoop loop(replicas, progress, limits_.prefill_replicas,
                  [this](std::int64_t tokens) { return transfer_s(tokens); });
   loop.run();
-  ServeFigures figures = figures_of(progress, replicas, percentile);
+  ServeFigures figures = figures_of(progress, replicas, warm_up_of(traffic), percentile);
   figures.mean_transfer_s = loop.transferred_s() / static_cast<double>(progress.size());
   return figures;
 }

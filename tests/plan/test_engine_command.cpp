@@ -45,7 +45,7 @@ TEST_CASE("the commands of engines that serve state degrees, lengths and types")
   CHECK(tensorrt.text ==
         "trtllm-serve meta-llama/Meta-Llama-3-70B --tp_size 8 --max_seq_len 8192 --max_batch_size "
         "32");
-  CHECK(tensorrt.notes.size() == 3);  // replicas, weights, cache
+  CHECK(tensorrt.notes.size() == 4);  // replicas, weights, cache
 }
 
 // docs/multi-gpu.md: "tensor" is tensor parallelism, needs --flash-attn on and an unquantised
@@ -81,6 +81,58 @@ TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {
   CHECK(engine_command(Engine::vllm, question, choice).notes ==
         std::vector<std::string>{"vLLM spreads experts over tp · dp = 8 ranks"});
   CHECK(command_of(Engine::sglang, question, choice).find(" --ep-size 4") != std::string::npos);
+}
+
+// SGLang's server_args.py requires dp_size to divide tp_size under --enable-dp-attention, and
+// ep_size to divide tp_size; TensorRT-LLM's mapping.py that moe_tp · moe_ep is tp_size.
+TEST_CASE("replicas that share experts are replicas of attention among tensor-parallel ranks") {
+  const PlanQuestion question = asked("mixtral-8x7b", Purpose::serve);
+  PlanChoice choice;
+  choice.parallel.data = 8;
+  choice.parallel.expert = 8;
+  CHECK(command_of(Engine::sglang, question, choice)
+            .find(" --tp-size 8 --dp-size 8 --enable-dp-attention --ep-size 8 ") !=
+        std::string::npos);
+  const EngineCommand tensorrt = engine_command(Engine::tensorrt_llm, question, choice);
+  CHECK(tensorrt.text.find(" --tp_size 8 --ep_size 8 ") != std::string::npos);
+  CHECK(tensorrt.notes.front().ends_with("enable_attention_dp: true"));
+  choice.parallel.expert = 1;
+  CHECK(command_of(Engine::sglang, question, choice).find("dp-attention") == std::string::npos);
+}
+
+TEST_CASE("a plan of several nodes says how each is started") {
+  const PlanQuestion question = asked("llama-3-70b", Purpose::serve);
+  PlanChoice choice;
+  choice.parallel.tensor = 8;
+  choice.parallel.pipeline = 2;
+  for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::tensorrt_llm}) {
+    const EngineCommand command = engine_command(engine, question, choice);
+    CHECK(std::ranges::any_of(command.notes, [](const std::string& note) {
+      return note.starts_with("the plan spans 2 nodes: ");
+    }));
+  }
+}
+
+TEST_CASE("Megatron-LM divides layers evenly, with the embedding and the loss where that helps") {
+  PlanChoice choice;
+  choice.parallel.pipeline = 16;
+  choice.parallel.interleave = 8;
+  // 126 layers with both ends are 128 in 16 · 8 chunks (arXiv 2407.21783, section 3.3.2).
+  const PlanQuestion even = asked("llama-3.1-405b", Purpose::train);
+  CHECK(command_of(Engine::megatron, even, choice)
+            .find(" --account-for-embedding-in-pipeline-split "
+                  "--account-for-loss-in-pipeline-split "
+                  "--num-layers-per-virtual-pipeline-stage 1") != std::string::npos);
+  choice.parallel.interleave = 1;
+  PlanQuestion uneven = asked("deepseek-v3", Purpose::train);
+  uneven.query.states.recipe = Recipe::fp8_deepseek_v3;
+  uneven.query.states.optimizer = Optimizer::muon;
+  const EngineCommand command = engine_command(Engine::megatron, uneven, choice);
+  CHECK(command.text.find("pipeline-split") == std::string::npos);
+  CHECK(command.notes.front().starts_with("61 layers do not divide evenly into 16 chunks"));
+  CHECK(command.text.find(" --multi-latent-attention --num-experts 256 ") != std::string::npos);
+  CHECK(command.text.ends_with(" --bf16 --fp8-format e4m3 --fp8-recipe blockwise"));
+  CHECK(std::ranges::count(command.notes, "the optimizer muon is not in the command") == 1);
 }
 
 // Options as the engines document them: docs.vllm.ai, serving/expert_parallel_deployment and

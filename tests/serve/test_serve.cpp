@@ -283,6 +283,20 @@ TEST_CASE("replicas that only prefill leave decode steps alone") {
   CHECK(apart.tpot->p99 <= 1.05 * step_s);
 }
 
+TEST_CASE("latencies of users leave out their first requests, which arrive in one burst") {
+  const auto served = [](std::int64_t requests) {
+    const ServeTraffic traffic = users(100, requests, 1000, 200);
+    return simulate(question_for("llama-3-8b", "h100-80gb", traffic), degrees(1)).figures;
+  };
+  const ServeFigures few = served(1000);
+  CHECK(few.warm_up_requests == 100);
+  CHECK(few.ttft.p99 == doctest::Approx(served(20000).ttft.p99).epsilon(0.2));
+  // All at once, and nobody comes back.
+  const ServeFigures burst = served(100);
+  CHECK(burst.warm_up_requests == 0);
+  CHECK(burst.ttft.p99 > 2 * few.ttft.p99);
+}
+
 TEST_CASE("users come back to a replica that prefills") {
   ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(16, 160, 1000, 50));
   question.limits.prefill_replicas = 1;
