@@ -3,10 +3,12 @@
 // github.com/ggml-org/llama.cpp), except Q8_1, whose block of 36 bytes ggml-common.h asserts.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <map>
 
 #include "checkpoint/weight_files.h"
 #include "gguf.h"
+#include "model_files.h"
 #include "support/gguf_writer.h"
 
 using namespace headroom;
@@ -28,7 +30,50 @@ std::string message(const std::string& bytes) {
   return input_error_of([&] { (void)parse(bytes); }).message();
 }
 
+/// A list of float32 numbers.
+std::string floats(const std::vector<float>& values) {
+  std::string bytes = bytes_of(std::uint32_t{6}) + bytes_of(std::uint64_t{values.size()});
+  for (const float value : values) bytes += bytes_of(value);
+  return bytes;
+}
+
+/// A file with a list of a constant of xIELU.
+GgufWriter listing(const std::vector<float>& values) {
+  constexpr std::uint32_t kArray = 9;
+  GgufWriter writer(3);
+  writer.add("general.architecture", "apertus").add_raw("xielu.beta", kArray, floats(values));
+  return writer;
+}
+
 }  // namespace
+
+TEST_CASE("numbers that metadata list for each layer are tensors of one value") {
+  const TempFolder folder;
+  const auto path = folder / "model.gguf";
+  write_file(path, listing({0.5F, -2}).tensor("w", {64}).str());
+  const ModelFiles files(path);
+  CHECK(files.tensors().size() == 3);
+  const auto index = files.tensors().find("blk.1.xielu.beta");
+  REQUIRE(index);
+  const TensorInfo tensor = files.tensors()[*index];
+  CHECK(tensor.elements() == 1);
+  float value = 0;
+  const std::span<const std::byte> data = files.data(tensor);
+  REQUIRE(data.size() == sizeof(value));
+  std::memcpy(&value, data.data(), sizeof(value));
+  CHECK(value == -2);
+}
+
+TEST_CASE("a list of layers that is a tensor too, or longer than any model, is refused") {
+  const TempFolder folder;
+  const auto path = folder / "model.gguf";
+  for (const std::string& bytes : {listing({0.5F}).tensor("blk.0.xielu.beta", {1}).str(),
+                                   listing(std::vector<float>(100'001)).tensor("w", {64}).str()}) {
+    write_file(path, bytes);
+    const Error error = input_error_of([&] { (void)ModelFiles(path); });
+    CHECK(error.where().find("xielu.beta") != std::string::npos);
+  }
+}
 
 TEST_CASE("every ggml type has its published block size and bytes") {
   const std::map<std::string_view, std::pair<int, int>> published = {

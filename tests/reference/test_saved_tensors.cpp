@@ -223,3 +223,22 @@ TEST_CASE("torch 1.13 saves the same tensors, plus 8-byte scalars and the operan
     CHECK(more % 8 == 0);
   }
 }
+
+TEST_CASE(
+    "limits of activations add clamps, and their inputs beside those of the product, as in torch") {
+  // Step 3.5's gate and up, act(gate).clamp(max=l) and up.clamp(-l, l): torch 2.15 saves two more
+  // tensors of the network's width, seven instead of five.
+  auto config = read_json(data_folder() / "families/step3p5/config.json");
+  Workload workload;
+  workload.phase = Phase::train;
+  workload.batch_size = 2;
+  workload.seq_len = 5;
+  workload.dtype = DType::float32;
+  const Figures limited = count(spec_of(config), workload).figures;
+  for (const char* const key : {"swiglu_limits", "swiglu_limits_shared"}) config[key] = nullptr;
+  const Figures plain = count(spec_of(config), workload).figures;
+  // Two layers limit the 2 routed experts of 12 features, one of them the shared one of 16.
+  const Integer elements = Integer{10} * (2 * 2 * 12 + 16);
+  CHECK(limited.saved_activation_bytes - plain.saved_activation_bytes == 2 * elements * 4);
+  CHECK(limited.forward.elementwise_flops - plain.forward.elementwise_flops == 3 * elements);
+}

@@ -294,6 +294,24 @@ TEST_CASE("a token uses no more experts than there are, in every family") {
   }
 }
 
+TEST_CASE("RoPE and limits by layer that do not fit the layers are refused at their key") {
+  const auto place_of = [](const char* folder, const char* key, const char* value) {
+    auto config = read_json(data_folder() / "families" / folder / "config.json");
+    config[key] = nlohmann::json::parse(value);
+    return error_place(config);
+  };
+  for (const char* const thetas : {"[0, 10000]", "[0, -1, 10000, 10000]"}) {
+    CHECK(place_of("granite_swa", "layer_rope_theta", thetas) == "config.json#/layer_rope_theta");
+  }
+  for (const char* const limits : {"[0, 7.5]", "[0, 0, -7.5, 0]"}) {
+    CHECK(place_of("step3p5", "swiglu_limits", limits) == "config.json#/swiglu_limits");
+  }
+  CHECK(place_of("gte_ntk", "rope_scaling", R"({"type": "ntk", "factor": 8, "mixed_b": 0.6})") ==
+        "config.json#/rope_scaling");
+  CHECK(place_of("nanochat", "rope_parameters", R"({"rope_type": "yarn", "factor": 8})") ==
+        "config.json#/rope_parameters");
+}
+
 TEST_CASE("RecurrentGemma has no scaling of RoPE") {
   auto config = read_json(data_folder() / "state_spaces/configs/recurrent_gemma.json");
   config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
