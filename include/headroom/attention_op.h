@@ -193,6 +193,7 @@ struct Rotary {
   Expr seq_len;
   RopeSpec rope;
   RotaryDirection direction = RotaryDirection::forward;
+  std::int64_t step = 1;  ///< positions from one row to the next
 
   [[nodiscard]] Expr elements() const { return heads.rows * heads.heads * rotary_dim; }
   /// Elements of the cos table `[seq, rotary_dim]`; the sin table has as many.
@@ -278,6 +279,7 @@ struct IndexScores {
   Expr keys;
   KeySource source = KeySource::projections;
   IndexHeads result = IndexHeads::summed;
+  std::int64_t rate = 1;  ///< tokens that a key covers
 
   [[nodiscard]] Expr pairs() const { return batch * queries * keys; }
   /// Weights of a head for a query.
@@ -305,10 +307,11 @@ struct KeySelect {
 /// Appends the new keys and values to the KV-cache.
 struct KvCacheAppend {
   Expr elements;
-  HeadRows kept;      ///< view of K and V in the input
-  Expr kv_heads;      ///< heads of K, then as many of V
-  Expr head_dim;      ///< of a key head; the rest of `kept` is V
-  WindowSpec window;  ///< the keys that later tokens see
+  HeadRows kept;          ///< view of K and V in the input
+  Expr kv_heads;          ///< heads of K, then as many of V
+  Expr head_dim;          ///< of a key head; the rest of `kept` is V
+  WindowSpec window;      ///< the keys that later tokens see
+  std::int64_t rate = 1;  ///< tokens that a row covers
 };
 
 /// Q·Kᵀ, scaled, biased and masked. -> `[batch, heads, queries, keys]`

@@ -149,6 +149,7 @@ struct ConvolutionSpec {
 struct HyperConnectionSpec {
   std::int64_t streams = 0;
   std::int64_t sinkhorn_iterations = 0;
+  double eps = 1e-6;  ///< added to the weights of the sum and to what normalises the matrix
 
   /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
   [[nodiscard]] std::int64_t weights() const noexcept { return (2 + streams) * streams; }

@@ -137,6 +137,7 @@ struct StreamWeights {
   Expr rows;
   Expr streams;
   std::int64_t sinkhorn_iterations = 0;
+  double eps = 0;
 };
 
 /// A step on the residual streams of hyper-connections. `expand` copies hidden states

@@ -30,6 +30,15 @@ void widen_all(std::span<const std::byte> data, std::span<float> out) {
   }
 }
 
+/// Whole numbers, such as indices of experts.
+void convert_integers(std::span<const std::byte> data, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::int64_t value = 0;
+    std::memcpy(&value, &data[i * sizeof(value)], sizeof(value));
+    out[i] = static_cast<float>(value);
+  }
+}
+
 }  // namespace
 
 void require_finite(std::span<const float> values, const std::string& where) {
@@ -54,6 +63,8 @@ void copy_as_float32(const StoredTensor& tensor, std::span<float> out, const std
     widen_all<half_to_float>(tensor.data, out);
   } else if (tensor.type == StoredType::bfloat16) {
     widen_all<bfloat16_to_float>(tensor.data, out);
+  } else if (tensor.type == StoredType::int64) {
+    convert_integers(tensor.data, out);
   } else {
     throw Error(ErrorCode::invalid_input,
                 fmt::format("weights of type {} are not supported", stored_name(tensor.type)),

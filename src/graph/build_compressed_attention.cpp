@@ -74,12 +74,13 @@ TensorId GraphBuilder::normed_queries(const StackContext& stack, TensorId compre
 
 TensorId GraphBuilder::rotate_end(const StackContext& stack, const std::string& path,
                                   HeadRows heads, const Expr& seq_len, RotaryDirection direction,
-                                  TensorId input) {
+                                  TensorId input, std::int64_t step) {
   const Expr first = before_rotary(stack, heads.head_dim);
   const Expr rotated = Integer{spec_of(stack).rotary_dim};
   const RopeSpec& rope = stack.attention->rope ? *stack.attention->rope : stack.position->rope;
   return emit_in_place(Part::attention_rotary, path,
-                       Rotary{std::move(heads), first, rotated, seq_len, rope, direction}, {input});
+                       Rotary{std::move(heads), first, rotated, seq_len, rope, direction, step},
+                       {input});
 }
 
 AttentionOperands GraphBuilder::window_operands(const StackContext& stack, TensorId queries,
@@ -164,7 +165,7 @@ TensorId GraphBuilder::compress_keys(const StackContext& stack, const Compressor
                 Norm{stack.spec->norm, rows, parts.width, {}}, pooled);
   pooled =
       rotate_end(stack, parts.path + ".rotary", {rows, parts.width, {}, Integer{1}, parts.width},
-                 parts.new_entries, RotaryDirection::forward, pooled);
+                 parts.new_entries, RotaryDirection::forward, pooled, parts.spec.rate);
   return cached ? cached_entries(parts, pooled) : pooled;
 }
 
@@ -176,7 +177,8 @@ TensorId GraphBuilder::cached_entries(const CompressorParts& parts, TensorId poo
                              {rows, parts.width, {}, Integer{1}, parts.width},
                              Integer{1},
                              parts.width,
-                             {}};
+                             {},
+                             parts.spec.rate};
   emit_in_place(Part::attention_kv_cache, parts.path + ".key_cache", append, {pooled, cache});
   return cache;
 }

@@ -43,8 +43,8 @@ TensorId GraphBuilder::stream_weights(const StackContext& stack, const std::stri
              WeightRole::attention)};
   return emit_in_place(
       Part::hyper_connection, path + ".weights",
-      StreamWeights{site, stack.rows(), streams_of(stack), spec.sinkhorn_iterations}, {result},
-      weights);
+      StreamWeights{site, stack.rows(), streams_of(stack), spec.sinkhorn_iterations, spec.eps},
+      {result}, weights);
 }
 
 TensorId GraphBuilder::sum_streams(const StackContext& stack, const std::string& path,

@@ -69,10 +69,10 @@ TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, T
   const TensorId weights =
       project(stack, Part::attention_indexer, {"attention.indexer.weights", heads},
               WeightRole::attention, LinearBias::absent, hidden);
-  const TensorId scores =
-      emit(Part::attention_indexer, "attention.indexer.scores",
-           IndexScores{kBatch, heads, dim_of_index(stack), stack.tokens, length, stack.keys},
-           {queries, keys, weights}, {}, {kBatch, stack.tokens, length});
+  const TensorId scores = emit(Part::attention_indexer, "attention.indexer.scores",
+                               IndexScores{kBatch, heads, dim_of_index(stack), stack.tokens, length,
+                                           stack.keys, IndexHeads::summed, rate},
+                               {queries, keys, weights}, {}, {kBatch, stack.tokens, length});
   key_choice_ = emit_in_place(
       Part::attention_indexer, "attention.indexer.choice",
       KeySelect{kBatch, stack.tokens, length, stack.attention->indexer->top_k, rate, stack.keys},

@@ -367,8 +367,10 @@ class GraphBuilder {
   TensorId compress_keys(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
   TensorId cached_entries(const CompressorParts& parts, TensorId pooled);
   TensorId grouped_output(const StackContext& stack, TensorId context);
+  /// Rotates the last dimensions of heads, whose rows are `step` positions apart.
   TensorId rotate_end(const StackContext& stack, const std::string& path, HeadRows heads,
-                      const Expr& seq_len, RotaryDirection direction, TensorId input);
+                      const Expr& seq_len, RotaryDirection direction, TensorId input,
+                      std::int64_t step = 1);
 
   // build_hyper_connections.cpp
   TensorId expand_streams(const StackContext& stack, TensorId hidden);

@@ -275,7 +275,7 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   const bool cross = is_cross_attention();
   const Lengths* const lengths = &program_.lengths_;
   const std::int64_t batch = lengths->batch;
-  const std::int64_t tokens = integer(op.kept.rows) / batch;
+  const std::int64_t rows = integer(op.kept.rows) / batch;
   const std::int64_t row = integer(op.kept.row_width);
   const std::int64_t kept = integer(op.kept.head_dim);
   const float* const from = input(0) + integer(op.kept.first);
@@ -286,16 +286,20 @@ StepBuilder::Run StepBuilder::operator()(const KvCacheAppend& op) {
   layout.kv_heads = integer(op.kv_heads);
   layout.head_dim = integer(op.head_dim);
   layout.value_head_dim = kept / layout.kv_heads - layout.head_dim;
+  const std::int64_t rate = op.rate;
   return [=, cache = &program_.cache_, copy_input = input_copy()](std::int64_t layer) {
     copy_input();
     float* const to = cache->data(name, layer);
-    const std::int64_t past = cross ? 0 : lengths->past;
+    const std::int64_t past = cross ? 0 : lengths->past / rate;
+    // Of rows that each cover several tokens, those that the new tokens complete.
+    const std::int64_t tokens =
+        rate == 1 ? rows : (lengths->past + lengths->seq_len) / rate - lengths->past / rate;
     // Skip tokens that later tokens of this step would overwrite.
     const std::int64_t first = std::max<std::int64_t>(0, tokens - layout.capacity);
     for (std::int64_t b = 0; b < batch; ++b) {
       float* const sequence = to + b * layout.capacity * kept;
       for (std::int64_t s = first; s < tokens; ++s) {
-        layout.store(from + (b * tokens + s) * row, (past + s) % layout.capacity, sequence);
+        layout.store(from + (b * rows + s) * row, (past + s) % layout.capacity, sequence);
       }
     }
     return StepCount{0, 2 * batch * (tokens - first) * kept * kFloatBytes};
@@ -311,6 +315,7 @@ StepBuilder::Sinks StepBuilder::sinks() const {
 }
 
 StepBuilder::Run StepBuilder::operator()(const AttentionScores& op) {
+  if (mixes_keys()) return mixed_scores(op);
   if (op.shape.is_chunked()) return chunk_scores(op);
   if (op.shape.has_transient_keys()) return transient_scores(op);
   if (op.shape.is_blocked()) return blocked_scores(op);
@@ -366,6 +371,7 @@ StepBuilder::Run StepBuilder::operator()(const AttentionContext& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
+  if (mixes_keys()) return mixed_fused(op);
   if (op.shaping.mask == KeyMask::indexer) return sparse_fused(op);
   const Arguments arguments = attention(op);
   Arguments sizes = arguments;

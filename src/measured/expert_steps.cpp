@@ -18,13 +18,17 @@ StepBuilder::Run StepBuilder::operator()(const RouterSelect& op) {
   plans_[node_->output] = plan;
   std::size_t next = 0;
   const std::string scale = op.spec.beside_dense ? weight_path(next++) : std::string();
-  const std::string bias = op.spec.correction_bias ? weight_path(next) : std::string();
+  const std::string bias = op.spec.correction_bias ? weight_path(next++) : std::string();
+  const bool looks_up = op.spec.selection == ExpertSelection::token_table;
+  const std::string table = looks_up ? weight_path(next) : std::string();
+  if (looks_up) args.ids = tokens().ids.data();
   const std::int64_t moved = args.rows * (args.num_experts + 2 * args.per_token) * kFloatBytes;
   return [=, spec = op.spec, weights = &program_.weights_, scores = input(0), routing = output(),
           layers_per_weights = block_.layers_per_weights](std::int64_t layer) mutable {
     const std::int64_t stored = layer / layers_per_weights;
     if (!bias.empty()) args.correction_bias = weights->values(bias, stored);
     if (!scale.empty()) args.expert_scale = weights->values(scale, stored);
+    if (!table.empty()) args.token_experts = weights->values(table, stored);
     select_experts(args, spec, scores, routing);
     plan_experts(routing, *plan);
     return StepCount{0, moved};

@@ -18,11 +18,12 @@ namespace {
 
 }  // namespace
 
-StepBuilder::Keys StepBuilder::keys_so_far(KeySource source, const Expr& keys) const {
+StepBuilder::Keys StepBuilder::keys_so_far(KeySource source, const Expr& keys,
+                                           std::int64_t rate) const {
   const std::int64_t most = integer(keys);
   const bool cached = source == KeySource::cache;
   return [=, lengths = &program_.lengths_](std::int64_t queries) {
-    return cached ? std::min(most, lengths->past + queries) : most;
+    return cached ? std::min(most, (lengths->past + queries) / rate) : most;
   };
 }
 
@@ -39,7 +40,8 @@ StepBuilder::Run StepBuilder::operator()(const IndexScores& op) {
   const bool cached = op.source == KeySource::cache;
   const float* const projected = cached ? nullptr : input(1);
   return [=, name = program_.graph_.tensors[node_->inputs[1]].name, cache = &program_.cache_,
-          keys = keys_so_far(op.source, op.keys), out = output()](std::int64_t layer) mutable {
+          keys = keys_so_far(op.source, op.keys, op.rate),
+          out = output()](std::int64_t layer) mutable {
     args.k = cached ? cache->data(name, layer) : projected;
     args.keys = keys(args.queries);
     const std::int64_t rows = args.batch * args.queries;
@@ -59,7 +61,7 @@ StepBuilder::Run StepBuilder::select_blocks(const KeySelect& op) {
   args.queries = integer(op.queries);
   const BlockChoice choice{op.top_k / op.block_size, op.block_size, op.local_blocks};
   const bool cached = op.source == KeySource::cache;
-  return [=, lengths = &program_.lengths_, keys = keys_so_far(op.source, op.keys),
+  return [=, lengths = &program_.lengths_, keys = keys_so_far(op.source, op.keys, 1),
           copy_input = input_copy(), scores = output()](std::int64_t /*layer*/) mutable {
     copy_input();
     args.keys = keys(args.queries);
@@ -75,10 +77,12 @@ StepBuilder::Run StepBuilder::operator()(const KeySelect& op) {
   IndexerArguments args;
   args.batch = integer(op.batch);
   args.queries = integer(op.queries);
-  args.key_mask = key_mask(op.source);
+  if (op.rate == 1) args.key_mask = key_mask(op.source);
+  args.rate = op.rate;
   const bool cached = op.source == KeySource::cache;
-  return [=, top_k = op.top_k, lengths = &program_.lengths_, keys = keys_so_far(op.source, op.keys),
-          copy_input = input_copy(), scores = output()](std::int64_t /*layer*/) mutable {
+  return [=, top_k = op.top_k, lengths = &program_.lengths_,
+          keys = keys_so_far(op.source, op.keys, op.rate), copy_input = input_copy(),
+          scores = output()](std::int64_t /*layer*/) mutable {
     copy_input();
     args.keys = keys(args.queries);
     args.past = cached ? lengths->past : 0;
@@ -94,7 +98,7 @@ StepBuilder::Run StepBuilder::sparse_fused(const FusedAttention& op) {
   largest.keys = longest;
   auto memory = scratch(sparse_attention_scratch_floats(largest, omp_get_max_threads()));
   const bool cached = op.keys == KeySource::cache;
-  return [=, keys = keys_so_far(op.keys, Integer{longest}),
+  return [=, keys = keys_so_far(op.keys, Integer{longest}, 1),
           out = output()](std::int64_t layer) mutable {
     AttentionArguments args = arguments(layer);
     args.out = out;
@@ -108,10 +112,6 @@ StepBuilder::Run StepBuilder::sparse_fused(const FusedAttention& op) {
   };
 }
 
-StepBuilder::Run StepBuilder::operator()(const GroupedLinear& /*op*/) { refuse(); }
-StepBuilder::Run StepBuilder::operator()(const KeyCompression& /*op*/) { refuse(); }
-StepBuilder::Run StepBuilder::operator()(const StreamWeights& /*op*/) { refuse(); }
-StepBuilder::Run StepBuilder::operator()(const StreamStep& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const TimestepFeatures& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const TrainedShift& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const Modulation& /*op*/) { refuse(); }

@@ -24,7 +24,12 @@ void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const
 }
 
 void OutputCollector::add_streams(const std::string& name, const float* data) {
-  add(name, {spec_.main_stack().altup->inputs, lengths_.batch, lengths_.seq_len, spec_.hidden_size},
+  const StackSpec& stack = spec_.main_stack();
+  if (stack.altup) {
+    return add(name, {stack.altup->inputs, lengths_.batch, lengths_.seq_len, spec_.hidden_size},
+               data);
+  }
+  add(name, {lengths_.batch, lengths_.seq_len, stack.hyper_connections->streams, spec_.hidden_size},
       data);
 }
 
@@ -78,7 +83,8 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
                              : in_encoder ? "encoder_hidden_states"
                                           : "decoder_hidden_states";
   const std::string& first = block.steps.front().node->path;
-  if (spec_.main_stack().altup) return observe_streams(block, layer, data);
+  const bool streams = spec_.main_stack().altup || spec_.main_stack().hyper_connections;
+  if (streams) return observe_streams(block, layer, data);
   if (block.path == "per_layer_embeddings") return;
   if (block.path.ends_with("embeddings")) {
     add_hidden(states + ".0", in_encoder, data);
@@ -101,9 +107,14 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
 
 void OutputCollector::observe_streams(const ProgramBlock& block, std::int64_t layer,
                                       const float* data) {
-  const bool stacks = block.steps.front().node->path == "final_norm";
-  if (block.path == "altup_inputs") add_streams("hidden_states.0", data);
-  if (stacks) end_stack(false, data);
+  const bool ends = std::ranges::any_of(
+      block.steps, [](const Step& step) { return step.node->path == "final_norm"; });
+  const bool expands = block.path == "altup_inputs" || block.path.ends_with(".streams");
+  if (expands) add_streams("hidden_states.0", data);
+  if (ends && spec_.main_stack().hyper_connections) {
+    add_hidden(fmt::format("hidden_states.{}", spec_.main_stack().num_layers), false, data);
+  }
+  if (ends) end_stack(false, data);
   if (!block.path.ends_with(".layers")) return;
   add_streams(fmt::format("layers.{}.output", layer), data);
   add_streams(fmt::format("hidden_states.{}", layer + 1), data);

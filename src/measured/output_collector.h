@@ -19,7 +19,8 @@ class OutputCollector {
 
  private:
   void add(std::string name, std::vector<std::int64_t> shape, const float* data);
-  /// The streams of alternating updates, which take the place of hidden states.
+  /// The streams of alternating updates, or of hyper-connections, which take the place of hidden
+  /// states.
   void add_streams(const std::string& name, const float* data);
   void observe_streams(const ProgramBlock& block, std::int64_t layer, const float* data);
   void add_hidden(const std::string& name, bool in_encoder, const float* data);

@@ -26,9 +26,39 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths, const RankContext*
   workload.audio.totals = lengths.audio;
   workload.global_tokens = lengths.global_tokens;
   Bindings sizes = bindings_of(workload, graph);
+  // A step completes a compressed key or none, as the past grows.
+  if (graph.options.phase == Phase::decode) {
+    const auto most = [&](Integer rate) { return (lengths.seq_len + rate - 1) / rate; };
+    const LayerTraits& traits = graph.traits;
+    if (traits.indexed_rate > 1) {
+      sizes.set(Symbol::new_compressed_keys, most(traits.indexed_rate));
+    }
+    if (traits.heavy_compression_rate > 0) {
+      sizes.set(Symbol::new_heavily_compressed_keys, most(traits.heavy_compression_rate));
+    }
+  }
   set_token_shards(sizes, lengths.seq_len, graph.options.phase, rank);
   return sizes;
 }
+
+namespace {
+
+/// Floats that a cache needs at most: of a compressor's state, those of an open window of all but
+/// its last token.
+std::size_t largest_floats(const Tensor& tensor, const Graph& graph, Bindings sizes) {
+  const Expr elements = tensor.elements();
+  if (tensor.type == ElementType::compressor_state) {
+    const bool indexed = elements.degree(Symbol::compressed_keys) > 0;
+    const LayerTraits& traits = graph.traits;
+    sizes.set(Symbol::visible_keys,
+              (indexed ? traits.indexed_rate : traits.heavy_compression_rate) - 1);
+    sizes.set(Symbol::compressed_keys, 0);
+    sizes.set(Symbol::heavily_compressed_keys, 0);
+  }
+  return static_cast<std::size_t>(elements.evaluate_int64(sizes));
+}
+
+}  // namespace
 
 KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
   std::size_t end = 0;
@@ -46,7 +76,7 @@ KvCache::KvCache(const Graph& graph, const Bindings& sizes) {
         for (std::int64_t run = 0; run < runs; ++run) {
           const std::pair key{tensor.name, block.layer_of(node, run)};
           if (!begins_.emplace(key, end).second) continue;
-          end += round_up(floats, std::size_t{kCacheLineFloats});
+          end += round_up(largest_floats(tensor, graph, sizes), std::size_t{kCacheLineFloats});
           bytes_ += static_cast<std::int64_t>(floats * sizeof(float));
         }
       }

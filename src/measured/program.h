@@ -30,7 +30,8 @@ struct StepCount {
 /// prefill fills it, decode appends.
 class KvCache {
  public:
-  /// Allocates every cache of `graph`, with room for `capacity` keys per sequence.
+  /// Allocates every cache of `graph`, with room for `capacity` keys per sequence. The state of a
+  /// compressor has room for a whole window, of which `bytes()` counts the tokens at the end.
   KvCache(const Graph& graph, const Bindings& sizes);
 
   /// Cache of one layer, [batch, keys, width]; null if the graph has no cache of that name.

@@ -1,4 +1,6 @@
 // Steps of rotary position embedding.
+#include <algorithm>
+
 #include "step_builder.h"
 
 namespace headroom::measured {
@@ -8,6 +10,17 @@ namespace {
 void turn(RotaryDirection direction, RotaryTable& table) {
   if (direction == RotaryDirection::forward) return;
   for (float& sine : table.sin) sine = -sine;
+}
+
+/// Leaves the rows of every `step`-th position.
+void keep_every(std::int64_t step, RotaryTable& table) {
+  const std::int64_t rows = std::ssize(table.cos) / std::max<std::int64_t>(1, table.half);
+  for (std::int64_t row = step; row < rows; row += step) {
+    std::copy_n(table.cos.begin() + row * table.half, table.half,
+                table.cos.begin() + row / step * table.half);
+    std::copy_n(table.sin.begin() + row * table.half, table.half,
+                table.sin.begin() + row / step * table.half);
+  }
 }
 
 /// Angles of dynamic scaling and LongRoPE, which follow a sequence as it grows; keys in the cache
@@ -64,7 +77,7 @@ RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
 StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   RotaryArguments args;
   args.seq_len = integer(op.seq_len);
-  args.batch = integer(op.heads.rows) / args.seq_len;
+  args.batch = args.seq_len == 0 ? 0 : integer(op.heads.rows) / args.seq_len;
   args.heads = integer(op.heads.heads);
   args.head_stride = integer(op.heads.head_dim);
   args.stride = integer(op.heads.row_width);
@@ -81,6 +94,7 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   const std::vector<std::int64_t>& shifts = program_.inputs_.main.position_shifts;
   if (!shifts.empty() && !in_encoder) args.shifts = shifts.data();
   turn(op.direction, *table);
+  if (op.step > 1) keep_every(op.step, *table);
   const bool follows =
       op.rope.scaling == RopeScalingKind::dynamic || op.rope.scaling == RopeScalingKind::longrope;
   const bool grows = follows && !in_encoder && !prompt && args.shifts == nullptr;
@@ -89,10 +103,10 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
   const bool starts_at_zero = in_encoder || prompt;
   const std::int64_t shard = first_token_of_shard(op.seq_len);
-  return [=, copy_input = input_copy(), lengths = &program_.lengths_,
+  return [=, copy_input = input_copy(), lengths = &program_.lengths_, step = op.step,
           x = output()](std::int64_t /*layer*/) mutable {
     copy_input();
-    args.first_position = grows ? 0 : shard + (starts_at_zero ? 0 : lengths->past);
+    args.first_position = grows ? 0 : shard + (starts_at_zero ? 0 : lengths->past / step);
     const std::int64_t first = lengths->past + shard;
     if (grows) rows.fill(*table, first, first + args.seq_len);
     apply_rotary(*table, args, x + offset);

@@ -130,9 +130,10 @@ class StepBuilder {
   [[nodiscard]] RotaryTable rotary_table(const RopeSpec& rope, std::int64_t width,
                                          std::int64_t positions,
                                          const std::optional<AxisPositions>& prompt) const;
-  /// Keys that a pass of some queries sees in its cache, or those of the pass.
+  /// Keys that a pass of some queries sees in its cache, or those of the pass; each covers `rate`
+  /// tokens.
   using Keys = std::function<std::int64_t(std::int64_t queries)>;
-  [[nodiscard]] Keys keys_so_far(KeySource source, const Expr& keys) const;
+  [[nodiscard]] Keys keys_so_far(KeySource source, const Expr& keys, std::int64_t rate) const;
   /// Attention in blocks: scores, softmax and context.
   [[nodiscard]] Run blocked_scores(const AttentionScores& op);
   [[nodiscard]] Run blocked_softmax();
@@ -154,6 +155,18 @@ class StepBuilder {
   [[nodiscard]] Run chunk_context();
   /// Tokens with global attention, so many per sequence.
   [[nodiscard]] GlobalPositions global_positions(std::int64_t per_sequence) const;
+  /// Operands of attention to a window of tokens and the compressed keys before it (DeepSeek-V4):
+  /// gathered anew, and as the last step gathered them.
+  struct MixedOperands {
+    Arguments gathered;
+    Arguments again;
+    AttentionArguments largest;  ///< sizes
+  };
+  [[nodiscard]] bool mixes_keys() const;
+  [[nodiscard]] MixedOperands mixed_operands(const AttentionShape& shape,
+                                             const ScoreShaping& shaping);
+  [[nodiscard]] Run mixed_fused(const FusedAttention& op);
+  [[nodiscard]] Run mixed_scores(const AttentionScores& op);
   /// The choice of blocks of keys.
   [[nodiscard]] Run select_blocks(const KeySelect& op);
   /// Fused attention over the keys that an indexer chose.

@@ -53,6 +53,10 @@ class RandomWeights final : public WeightSource {
   /// Writes the next of the numbers of `weight`.
   static void fill(const Weight& weight, const std::vector<std::int64_t>& shape, SplitMix64 numbers,
                    std::span<float> values) {
+    if (weight.path.ends_with(".token_experts")) {  // whole numbers
+      for (float& value : values) value = std::floor((numbers.next() + 1) * 0x1p15F);
+      return;
+    }
     const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
     // A uniform number in [-√3, √3) has standard deviation 1.
     float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);

@@ -57,6 +57,9 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
           [&](const Recurrence& op) -> Result {
             return Projection{all, op.width, Integer{1}, Integer{1}, true};
           },
+          [&](const GroupedLinear& op) -> Result {
+            return Projection{all, op.in_features, op.groups};
+          },
           [](const GridConvolution& op) -> Result {
             return Projection{2, Integer{op.inputs()}};
           },
@@ -66,15 +69,15 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
           [](const OneOf<
               TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
               PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias, Norm,
-              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-              AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
-              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
-              TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Concatenate, OutputGate,
-              Activation, GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd,
-              ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale,
-              AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows,
-              SoftCap, CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
+              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, KeyCompression,
+              IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores,
+              Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap, LinearAttention,
+              ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift,
+              TokenMix, ValueBonus, WeightedKeyValue, Concatenate, OutputGate, Activation,
+              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
+              Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
+              TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap,
+              CrossEntropy, Collective> auto&) -> Result { return std::nullopt; }},
       node.op);
 }
 

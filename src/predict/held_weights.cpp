@@ -29,7 +29,9 @@ enum class Reading {
 Reading reading_of(const Node& node, std::size_t index) {
   return std::visit(
       Overloaded{
-          [](const OneOf<Linear, ExpertLinear, GridConvolution> auto&) { return Reading::packed; },
+          [](const OneOf<Linear, ExpertLinear, GroupedLinear, GridConvolution> auto&) {
+            return Reading::packed;
+          },
           // After weight and bias: the lengths of taps; the table of positions.
           [&](const OneOf<Convolution, PatchEmbedding> auto& op) {
             const std::size_t packed = op.bias ? 2 : 1;
@@ -40,15 +42,16 @@ Reading reading_of(const Node& node, std::size_t index) {
           [](const OneOf<
               PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias, PositionTableRows,
               DisentangledBias, RelativeSinusoids, TransformerXlBias, Norm, HeadNorm, Rotary, Clamp,
-              TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression,
-              IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores,
-              Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap, LinearAttention,
-              ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift,
-              TokenMix, ValueBonus, WeightedKeyValue, Concatenate, OutputGate, Activation,
-              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
-              Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
-              TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap,
-              CrossEntropy, Collective> auto&) { return Reading::plain; }},
+              TemperatureScale, LatentConcat, HeadLinear, KeyCompression, IndexScores, KeySelect,
+              StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
+              FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
+              StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus,
+              WeightedKeyValue, Concatenate, OutputGate, Activation, GatedActivation, RouterSelect,
+              ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
+              RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures,
+              TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&) {
+            return Reading::plain;
+          }},
       node.op);
 }
 

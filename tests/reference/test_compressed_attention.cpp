@@ -105,6 +105,20 @@ TEST_CASE("pairs of keys chosen in blocks equal a loop over positions") {
   }
 }
 
+// torch's FlopCounterMode over DeepseekV4ForCausalLM (transformers 5.24, eager), which sums the
+// indexer's heads element by element.
+TEST_CASE("a tiny DeepSeek-V4 has the reference's matrix FLOPs and the indexer's weighted sums") {
+  const ModelSpec spec = spec_of(read_json(data_folder() / "families/deepseek_v4/config.json"));
+  const auto flops = [&](std::int64_t batch, std::int64_t seq) {
+    Workload workload = workload_of(Phase::prefill, seq, 0);
+    workload.batch_size = batch;
+    return count(spec, workload).figures.forward.matrix_flops;
+  };
+  constexpr Integer kHeads = 12;
+  CHECK(flops(1, 13) == 1332032 + 2 * 2 * 13 * 6 * kHeads);
+  CHECK(flops(2, 30) == 7737600 + 2 * 2 * 2 * 30 * 15 * kHeads);
+}
+
 // torch's FlopCounterMode over MiniMaxM3VLForCausalLM (transformers 5.24, eager), and its cache.
 TEST_CASE("MiniMax M3's matrix FLOPs and cache are the reference's") {
   const ModelSpec spec = spec_of(read_json(data_folder() / "families/minimax_m3/config.json"));

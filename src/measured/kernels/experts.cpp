@@ -76,10 +76,11 @@ class RowRouter {
  public:
   RowRouter(const RouterArguments& args, const ExpertsSpec& spec) : args_(args), spec_(spec) {}
 
-  void route(const float* scores, float* experts, float* weights) {
+  void route(std::int64_t row, const float* scores, float* experts, float* weights) {
     probabilities_.assign(scores, scores + args_.num_experts);
     if (spec_.scoring == RouterScoring::sparse_mixer) return mix(scores, experts, weights);
     score();
+    if (args_.token_experts != nullptr) return look_up(args_.ids[row], experts, weights);
     choice_ = probabilities_;
     if (args_.correction_bias != nullptr) {
       for (std::size_t i = 0; i < choice_.size(); ++i) choice_[i] += args_.correction_bias[i];
@@ -99,6 +100,17 @@ class RowRouter {
   }
 
  private:
+  /// The experts of a token id, with their own scores as weights.
+  void look_up(std::int64_t id, float* experts, float* weights) const {
+    for (std::int64_t k = 0; k < args_.per_token; ++k) {
+      const float stored = args_.token_experts[id * args_.per_token + k];
+      const std::int64_t expert = static_cast<std::int64_t>(stored) % args_.num_experts;
+      experts[k] = static_cast<float>(expert);
+      weights[k] = probabilities_[index(expert)];
+    }
+    normalize(weights);
+  }
+
   void score() {
     switch (spec_.scoring) {
       case RouterScoring::softmax:
@@ -160,7 +172,7 @@ void select_experts(const RouterArguments& args, const ExpertsSpec& spec, const 
 #pragma omp for schedule(static)
     for (std::int64_t row = 0; row < args.rows; ++row) {
       float* const experts = routing + row * 2 * args.per_token;
-      router.route(scores + row * args.num_experts, experts, experts + args.per_token);
+      router.route(row, scores + row * args.num_experts, experts, experts + args.per_token);
     }
   }
 }

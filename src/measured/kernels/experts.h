@@ -15,6 +15,10 @@ struct RouterArguments {
   std::int64_t per_token = 0;
   const float* correction_bias = nullptr;  ///< [num_experts], affects selection only; null for none
   const float* expert_scale = nullptr;     ///< [num_experts], times the weights; null for none
+  /// [vocab, per_token] experts by token id, of which the remainders by `num_experts` count; null
+  /// for a choice by scores.
+  const float* token_experts = nullptr;
+  const std::int64_t* ids = nullptr;  ///< [rows], of the tokens
 };
 
 /// Selected (row, expert) pairs ordered by expert. Slot p is one pair; the slots of expert e are

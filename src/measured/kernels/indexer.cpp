@@ -48,7 +48,11 @@ std::int64_t attend(const AttentionArguments& args, std::int64_t batch, std::int
   for (std::int64_t key = 0; key < args.keys; ++key) {
     if (choice[key] == 0) scores[chosen++] = dot(q, k + key * args.k_stride, args.head_dim);
   }
-  softmax({.keys = chosen, .visible = chosen, .scale = args.scale}, scores);
+  softmax({.keys = chosen,
+           .visible = chosen,
+           .scale = args.scale,
+           .sink = args.sinks == nullptr ? nullptr : args.sinks + head},
+          scores);
   std::fill_n(out, args.value_head_dim, 0.0F);
   std::int64_t next = 0;
   for (std::int64_t key = 0; key < args.keys; ++key) {
@@ -84,7 +88,8 @@ void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores
   const std::int64_t rows = args.batch * args.queries;
 #pragma omp parallel for schedule(static) if (rows * args.keys >= kSerialElements)
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t visible = std::min(args.keys, args.past + row % args.queries + 1);
+    const std::int64_t tokens = args.past + row % args.queries + 1;
+    const std::int64_t visible = std::min(args.keys, tokens / args.rate);
     choose_of_row(args, row / args.queries, visible, top_k, scores + row * args.keys);
   }
 }

@@ -13,7 +13,8 @@ struct IndexerArguments {
   std::int64_t head_dim = 0;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
-  std::int64_t past = 0;  ///< keys before the first query's position
+  std::int64_t past = 0;  ///< tokens before the first query's position
+  std::int64_t rate = 1;  ///< tokens that a key covers
   std::int64_t key_batch_stride = 0;
   const float* q = nullptr;                ///< [batch, queries, heads, head_dim]
   const float* k = nullptr;                ///< [batch, keys, head_dim], in its stride

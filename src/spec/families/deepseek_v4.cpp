@@ -116,6 +116,7 @@ void read_attention(ConfigReader& config, ModelSpec& spec) {
   // Layers with a window only rotate by the plain angles.
   RopeSpec compressed = spec.position.rope;
   compressed.theta = config.number_or({"compress_rope_theta"}, 160000);
+  compressed.attention_factor = 1;  // the class scales no angles
   RopeSpec& plain = spec.position.rope;
   plain = read_rope_of(config, "main", spec.position, attention.head_dim, plain);
   compressed = read_rope_of(config, "compress", spec.position, attention.head_dim, compressed);
@@ -200,14 +201,14 @@ void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("attention_bias", false);
   config.expect_flag("mlp_bias", false);
   StackSpec& stack = *spec.decoder;
-  stack.hyper_connections = HyperConnectionSpec{config.size_or({"hc_mult"}, 4),
-                                                config.size_or({"hc_sinkhorn_iters"}, 20)};
+  stack.hyper_connections =
+      HyperConnectionSpec{config.size_or({"hc_mult"}, 4), config.size_or({"hc_sinkhorn_iters"}, 20),
+                          config.number_or({"hc_eps"}, 1e-6)};
   read_attention(config, spec);
   read_experts_of_v4(config, stack);
   set_stored_types(spec.storage);
   // The extra layers of multi-token prediction are not part of the model.
-  config.ignore({"hc_eps", "num_nextn_predict_layers"});
-  spec.not_run = "its compressed attention and hyper-connections have no kernels yet";
+  config.ignore({"num_nextn_predict_layers"});
 }
 
 void finish_deepseek4(const GgufMetadataReader& metadata, ConfigDraft& config) {
@@ -240,13 +241,65 @@ GgufForm deepseek4_form() {
                     .finish = finish_deepseek4}});
 }
 
+// As published; transformers writes some of these names after "model.", or its own.
+constexpr NameRule kDeepseekV4[] = {
+    {"embeddings.word_embeddings.%", "embed.%"},
+    {"decoder.layers.attention_norm.%", "layers.{}.attn_norm.%"},
+    {"decoder.layers.mlp_norm.%", "layers.{}.ffn_norm.%"},
+    {"decoder.layers.attention.query_a.%", "layers.{}.attn.wq_a.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.attn.q_norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.attn.wq_b.%"},
+    {"decoder.layers.attention.key.%", "layers.{}.attn.wkv.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.attn.kv_norm.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.attn.norm.%"},
+    {"decoder.layers.attention.sinks", "layers.{}.attn.attn_sink"},
+    {"decoder.layers.attention.output_a.%", "layers.{}.attn.wo_a.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.attn.wo_b.%"},
+    {"decoder.layers.attention.compressor.key.%", "layers.{}.attn.compressor.wkv.%"},
+    {"decoder.layers.attention.compressor.gate.%", "layers.{}.attn.compressor.wgate.%"},
+    {"decoder.layers.attention.compressor.position_bias", "layers.{}.attn.compressor.ape"},
+    {"decoder.layers.attention.compressor.norm.%", "layers.{}.attn.compressor.norm.%"},
+    {"decoder.layers.attention.indexer.query.%", "layers.{}.attn.indexer.wq_b.%"},
+    {"decoder.layers.attention.indexer.weights.%", "layers.{}.attn.indexer.weights_proj.%"},
+    {"decoder.layers.attention.indexer.compressor.key.%",
+     "layers.{}.attn.indexer.compressor.wkv.%"},
+    {"decoder.layers.attention.indexer.compressor.gate.%",
+     "layers.{}.attn.indexer.compressor.wgate.%"},
+    {"decoder.layers.attention.indexer.compressor.position_bias",
+     "layers.{}.attn.indexer.compressor.ape"},
+    {"decoder.layers.attention.indexer.compressor.norm.%",
+     "layers.{}.attn.indexer.compressor.norm.%"},
+    {"decoder.layers.attention.hyper_connection.function.weight", "layers.{}.hc_attn_fn"},
+    {"decoder.layers.attention.hyper_connection.base", "layers.{}.hc_attn_base"},
+    {"decoder.layers.attention.hyper_connection.scale", "layers.{}.hc_attn_scale"},
+    {"decoder.layers.mlp.hyper_connection.function.weight", "layers.{}.hc_ffn_fn"},
+    {"decoder.layers.mlp.hyper_connection.base", "layers.{}.hc_ffn_base"},
+    {"decoder.layers.mlp.hyper_connection.scale", "layers.{}.hc_ffn_scale"},
+    {"decoder.layers.mlp.router.correction_bias", "layers.{}.ffn.gate.bias"},
+    {"decoder.layers.mlp.router.token_experts", "layers.{}.ffn.gate.tid2eid"},
+    {"decoder.layers.mlp.router.weight", "layers.{}.ffn.gate.weight"},
+    {"decoder.layers.mlp.experts.gate.%", "layers.{}.ffn.experts.{e}.w1.%"},
+    {"decoder.layers.mlp.experts.up.%", "layers.{}.ffn.experts.{e}.w3.%"},
+    {"decoder.layers.mlp.experts.down.%", "layers.{}.ffn.experts.{e}.w2.%"},
+    {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.ffn.shared_experts.w1.%"},
+    {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.ffn.shared_experts.w3.%"},
+    {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.ffn.shared_experts.w2.%"},
+    {"decoder.hyper_connection.function.weight", "hc_head_fn"},
+    {"decoder.hyper_connection.base", "hc_head_base"},
+    {"decoder.hyper_connection.scale", "hc_head_scale"},
+    {"decoder.hyper_connection.function.weight", "hc_head.hc_fn"},
+    {"decoder.hyper_connection.base", "hc_head.hc_base"},
+    {"decoder.hyper_connection.scale", "hc_head.hc_scale"},
+    {"head.language_model.%", "head.%"},
+};
+
 }  // namespace
 
 std::vector<Family> deepseek_v4_families() {
   return {{.model_types = {"deepseek_v4", "deepseek_ref"},
            .classes = llama_classes("DeepseekV4"),
            .reader = read_deepseek_v4,
-           .names = None("headroom counts this model but cannot run it"),
+           .names = llama_names({kDeepseekV4}),
            .gguf = deepseek4_form()}};
 }
 

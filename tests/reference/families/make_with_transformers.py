@@ -36,6 +36,10 @@ def draw(model, seed):
                 weight.copy_(0.5 * values)
             else:
                 weight.copy_(0.6 * values * weight.shape[-1] ** -0.5)
+        for name, table in model.named_buffers():
+            if name.endswith("tid2eid"):  # DeepSeek-V4's experts by token
+                chances = torch.rand(table.shape[0], model.config.n_routed_experts, generator=noise)
+                table.copy_(chances.argsort(-1)[:, : table.shape[1]])
 
 
 def build(config, seed):
@@ -134,7 +138,7 @@ def make(folder, config, seed):
     vocab = config["vocab_size"]
     tensors, prompt = make_inputs(model, seed, vocab), tokens(seed + 1, 1, PROMPT, vocab=vocab)
     stored = {
-        name: value.bfloat16()
+        name: value.bfloat16() if value.is_floating_point() else value
         for name, value in model.state_dict().items()
         if name not in model.all_tied_weights_keys
     }

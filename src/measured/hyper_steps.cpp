@@ -1,0 +1,56 @@
+// Steps of hyper-connections: weights of the residual streams, their sum and update.
+#include "kernels/hyper_connections.h"
+#include "step_builder.h"
+
+namespace headroom::measured {
+
+StepBuilder::Run StepBuilder::operator()(const StreamWeights& op) {
+  StreamWeightArguments args;
+  args.rows = integer(op.rows);
+  args.streams = integer(op.streams);
+  args.stride = integer(program_.graph_.tensors[node_->output].shape.back());
+  if (op.site == StreamWeights::Site::sublayer) args.iterations = op.sinkhorn_iterations;
+  args.eps = static_cast<float>(op.eps);
+  return [=, base = weight_path(0), scale = weight_path(1), weights = &program_.weights_,
+          layers_per_weights = block_.layers_per_weights, copy_input = input_copy(),
+          logits = output()](std::int64_t layer) mutable {
+    copy_input();
+    args.base = weights->values(base, layer / layers_per_weights);
+    args.scale = weights->values(scale, layer / layers_per_weights);
+    stream_weights(args, logits);
+    return StepCount{0, 2 * args.rows * args.stride * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
+  const Streams sizes{integer(op.rows), integer(op.streams), integer(op.width)};
+  const std::int64_t row_floats = sizes.rows * sizes.width;
+  const std::int64_t moved = (sizes.streams + 1) * row_floats * kFloatBytes;
+  const float* const x = input(0);
+  float* const out = output();
+  switch (op.kind) {
+    case StreamStep::Kind::expand:
+      return [=](std::int64_t /*layer*/) {
+        expand_streams(sizes, x, out);
+        return StepCount{0, moved};
+      };
+    case StreamStep::Kind::sum:
+      return [=, weights = input(1),
+              stride = integer(program_.graph_.tensors[node_->inputs[1]].shape.back())](
+                 std::int64_t /*layer*/) {
+        sum_streams(sizes, weights, stride, x, out);
+        return StepCount{0, moved};
+      };
+    case StreamStep::Kind::update:
+      break;
+  }
+  return [=, branch = input(1), weights = input(2), copy_input = input_copy(),
+          stride = integer(program_.graph_.tensors[node_->inputs[2]].shape.back())](
+             std::int64_t /*layer*/) {
+    copy_input();
+    const std::int64_t flops = update_streams(sizes, weights, stride, branch, out);
+    return StepCount{flops, moved + sizes.streams * row_floats * kFloatBytes};
+  };
+}
+
+}  // namespace headroom::measured
