@@ -8,6 +8,7 @@
 
 #include "harmless_keys.h"
 #include "headroom/error.h"
+#include "structural_names.h"
 
 namespace headroom::detail {
 namespace {
@@ -16,24 +17,42 @@ namespace {
 constexpr std::array<std::string_view, 18> kStructuralParts{
     "num_", "_num", "_size",  "size_", "_dim",  "dim_",   "rank", "heads", "expert",
     "moe",  "norm", "window", "bias",  "layer", "hidden", "lora", "group", "stride"};
-/// Names that some family reads, and that none of these parts are in.
-constexpr std::array<std::string_view, 26> kStructuralNames{
-    "alibi",         "attention_types",
-    "attn_config",   "d_ff",
-    "d_inner",       "d_kv",
-    "d_k",           "d_model",
-    "d_state",       "d_v",
-    "dilation",      "dim",
-    "ffn_config",    "gated",
-    "is_causal",     "multi_query",
-    "n_embd",        "n_embed",
-    "n_group",       "n_head",
-    "n_head_kv",     "n_inner",
-    "nhead",         "new_decoder_architecture",
-    "parallel_attn", "quantization_config"};
+/// Names of sizes and operators that no reader takes in one of the ways that structural_names.h
+/// collects, and that none of these parts are in.
+constexpr std::array<std::string_view, 15> kStructuralNames{
+    "attn_sinks",      "audio",
+    "conv_kernel",     "d_state",
+    "expand",          "ffn_config",
+    "ffn_mult",        "hybrid_override_pattern",
+    "is_gated_act",    "mamba_d_state",
+    "mlp_ratio",       "n_group",
+    "attention_types", "quantization_config",
+    "visual"};
+/// Lengths of texts and images that weights do not depend on where no table has them, and settings
+/// of RoPE, of tokens and of values.
+constexpr std::array<std::string_view, 18> kHarmlessElsewhere{"dropout",
+                                                              "logit_scale",
+                                                              "query_pre_attn_scalar",
+                                                              "eos_token_id",
+                                                              "legacy",
+                                                              "max_pixels",
+                                                              "max_position_embeddings",
+                                                              "max_seq_len",
+                                                              "min_pixels",
+                                                              "model_max_length",
+                                                              "mrope_interleaved",
+                                                              "n_positions",
+                                                              "original_max_position_embeddings",
+                                                              "pad_token_id",
+                                                              "rope_interleave",
+                                                              "sep_token_id",
+                                                              "seq_length",
+                                                              "truncate"};
 
 bool is_structural(std::string_view key) {
+  if (std::ranges::find(kHarmlessElsewhere, key) != kHarmlessElsewhere.end()) return false;
   if (std::ranges::find(kStructuralNames, key) != kStructuralNames.end()) return true;
+  if (is_read_by_some_family(key)) return true;
   return std::ranges::any_of(kStructuralParts, [&](std::string_view part) {
     return key.find(part) != std::string_view::npos;
   });
@@ -53,6 +72,15 @@ bool is_off(std::string_view key, const nlohmann::json& value) {
   return zero && !is_on_by_default(key);
 }
 
+/// A config of a part, whatever its name: an object with a structural key that is on.
+bool has_structural_keys(const nlohmann::json& value) {
+  if (!value.is_object()) return false;
+  for (const auto& [key, inner] : value.items()) {
+    if (effect_of_unread(key, inner) == KeyEffect::structural) return true;
+  }
+  return false;
+}
+
 std::string described(const UnreadKey& key) {
   return fmt::format("{} ({})", key.pointer.substr(1), key.value);
 }
@@ -61,7 +89,8 @@ std::string described(const UnreadKey& key) {
 
 KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& value) {
   if (is_harmless(key) || is_off(key, value)) return KeyEffect::none;
-  return is_structural(key) ? KeyEffect::structural : KeyEffect::unlikely;
+  const bool structural = is_structural(key) || has_structural_keys(value);
+  return structural ? KeyEffect::structural : KeyEffect::unlikely;
 }
 
 void require_no_structural(const UnreadKeys& unread, const std::string& file) {

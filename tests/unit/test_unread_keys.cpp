@@ -104,6 +104,7 @@ std::map<std::string, json> derived_configs() {
   for (const char* const type : {"qwen2_vl_text", "qwen2_5_vl_text"}) {
     configs[type] = with_type(qwen2, type);
   }
+  configs["Yi"] = with_type(llama_text, "Yi");
   configs["AXK1"] = with_type(tower("axk1"), "AXK1");
   configs["gpt-sw3"] = with_type(config_of(find_preset("gpt2").value()), "gpt-sw3");
   for (const char* const type : {"minimax_m1", "minimax_text_01"}) {

@@ -143,8 +143,8 @@ void read_ministral3_or_whole(ConfigReader& config, ModelSpec& spec) {
 
 std::vector<Family> llama_families() {
   return {
-      {.model_types = {"llama"},
-       .classes = llama_classes("Llama"),
+      {.model_types = {"llama", "Yi"},
+       .classes = either_of(llama_classes("Llama"), llama_classes("Yi")),
        .reader = read_llama,
        .names = llama_names(),
        .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "llama",

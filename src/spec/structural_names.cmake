@@ -1,0 +1,44 @@
+# Writes OUTPUT, the keys that the readers of SOURCES (separated by spaces) take as sizes, flags,
+# lists of layers or nested objects: a family that does not read one of them may count wrongly.
+
+set(takers
+    "(size|size_or|size_or_of_class|optional_size|count_or|layers|layers_or|flag_or|truth_or|counts|count_or_counts|list_of_counts|integers_or|sides_or|pairs|texts|expanded_patterns|object|objects|object_or_empty|expect_flag|expect_number|expect_empty)"
+)
+separate_arguments(SOURCES)
+set(names "")
+foreach(source IN LISTS SOURCES)
+  file(READ ${source} text)
+  # Characters that mean something in CMake's lists.
+  string(REGEX REPLACE "[][;]" " " text "${text}")
+  string(REGEX MATCHALL "[.>]${takers}[(][ \n]*([{][^{}]*[}]|\"[A-Za-z0-9_]+\")" calls "${text}")
+  foreach(call IN LISTS calls)
+    string(REGEX MATCHALL "\"[A-Za-z0-9_]+\"" keys "${call}")
+    list(APPEND names ${keys})
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES names)
+list(SORT names)
+list(JOIN names ",\n    " names)
+set(text
+    "#include \"structural_names.h\"
+
+#include <algorithm>
+#include <array>
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kReadNames = std::to_array<std::string_view>({
+    ${names}});
+
+static_assert(std::ranges::is_sorted(kReadNames));
+
+}  // namespace
+
+bool is_read_by_some_family(std::string_view key) {
+  return std::ranges::binary_search(kReadNames, key);
+}
+
+}  // namespace headroom::detail
+")
+file(CONFIGURE OUTPUT ${OUTPUT} CONTENT "${text}" @ONLY)

@@ -1,0 +1,98 @@
+// Keys that only another family reads: what it would change is not counted, so they are refused.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "headroom/analysis.h"
+#include "headroom/model_source.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+using nlohmann::json;
+
+/// Llama 3 8B's config.
+json llama_8b() { return json::parse(find_preset("llama-3-8b")->json).at("config"); }
+
+/// Keys of sizes, flags, lists and parts, each read by another family than Llama's.
+json keys_of_other_families() {
+  return json::parse(R"({
+    "vision_config": {"hidden_size": 1152}, "text_config": {"hidden_size": 64},
+    "audio_config": {"d_model": 1280}, "first_k_dense_replace": 3,
+    "hybrid_override_pattern": "M-M*-", "linear_attn_config": {"head_dim": 128},
+    "attn_output_gate": true, "mamba_d_state": 128, "conv_kernel": 4, "expand": 2, "d_head": 64,
+    "lru_width": 2560, "mlp_ratio": 4.0, "ffn_mult": 2, "is_gated_act": true, "index_topk": 2048,
+    "multi_query_attention": true, "kv_channels": 128, "full_attention_interval": 4,
+    "decoder_sparse_step": 1, "attn_sinks": true, "hc_mult": 4
+  })");
+}
+
+}  // namespace
+
+TEST_CASE("a key that another family reads as a size or an operator is refused") {
+  const json others = keys_of_other_families();
+  for (const auto& item : others.items()) {
+    CAPTURE(item.key());
+    json config = llama_8b();
+    config[item.key()] = item.value();
+    CHECK(refusal_of([&] { (void)spec_of(config); }).find(item.key()) != std::string::npos);
+  }
+}
+
+TEST_CASE("all keys of other families are listed at once, with their values") {
+  json config = llama_8b();
+  config.update(keys_of_other_families());
+  const std::string refusal = refusal_of([&] { (void)spec_of(config); });
+  CHECK(refusal.find("22 keys are unknown") != std::string::npos);
+  CHECK(refusal.find("lru_width (2560)") != std::string::npos);
+  CHECK(refusal.find("vision_config ({\"hidden_size\":1152})") != std::string::npos);
+}
+
+TEST_CASE("a key of another family that is off changes nothing") {
+  const ModelSpec plain = spec_of(llama_8b());
+  const json others = keys_of_other_families();
+  for (const json& off : {json(nullptr), json(false), json(0), json::array(), json::object()}) {
+    json config = llama_8b();
+    for (const auto& item : others.items()) config[item.key()] = off;
+    CHECK(spec_of(config).unread_keys == plain.unread_keys);
+  }
+}
+
+// Qwen-VL and Qwen-Audio have `visual` and `audio`; GLM-4V-9B, of type chatglm, `vision_config`.
+TEST_CASE("a tower is refused in a family of texts, by whatever name") {
+  const json tower = {{"heads", 16}, {"image_size", 448}, {"layers", 48}, {"width", 1664}};
+  for (const char* const key : {"visual", "audio", "vision_config", "retina"}) {
+    CAPTURE(key);
+    json config = llama_8b();
+    config[key] = tower;
+    CHECK(refusal_of([&] { (void)spec_of(config); }).find(key) != std::string::npos);
+    config[key] = {{"colour", "blue"}};
+    if (std::string(key) == "retina") CHECK(spec_of(config).unread_keys.front() == "retina");
+  }
+}
+
+// Yi-6B before its files were renamed to Llama's: 6,061,035,520 parameters on its page.
+TEST_CASE("Yi is Llama by another name") {
+  const ModelSpec spec = spec_of({{"model_type", "Yi"},
+                                  {"architectures", {"YiForCausalLM"}},
+                                  {"hidden_size", 4096},
+                                  {"intermediate_size", 11008},
+                                  {"num_hidden_layers", 32},
+                                  {"num_attention_heads", 32},
+                                  {"num_key_value_heads", 4},
+                                  {"vocab_size", 64000},
+                                  {"rope_theta", 5000000.0},
+                                  {"tie_word_embeddings", false}});
+  const Graph graph = build_graph(spec, {});
+  CHECK(count_parameters(graph).total.evaluate(graph.sizes) == 6'061'035'520);
+}
+
+TEST_CASE("lengths of texts and rates of dropout are no sizes of weights") {
+  json config = llama_8b();
+  config.update({{"model_max_length", 4096}, {"seq_length", 4096}, {"dropout", 0.1}});
+  CHECK(spec_of(config).unread_keys.size() == 3);
+}
