@@ -93,7 +93,7 @@ StatedModel read_stated_config(const std::filesystem::path& config) {
   const bool knows_text = text_type.empty() || text_type == stated.model_type + "_text_model" ||
                           find_family(text_type) != nullptr;
   stated.is_known = find_family(stated.model_type) != nullptr && knows_text;
-  for (const char* const key : {"torch_dtype", "dtype"}) {
+  for (const char* const key : {"dtype", "torch_dtype"}) {
     for (const json* const object : {&document, &text}) {
       if (stated.torch_dtype.empty()) stated.torch_dtype = without_torch(text_of(*object, key));
     }

@@ -61,9 +61,21 @@ std::string without_torch(const std::string& type) {
   return type.starts_with(kModule) ? type.substr(kModule.size()) : type;
 }
 
+std::string read_dtype(ConfigReader& config, ModelSpec& spec) {
+  const std::string current = without_torch(config.text_or({"dtype"}, ""));
+  const std::string former = without_torch(config.text_or({"torch_dtype"}, ""));
+  if (current.empty() || former.empty() || current == former) {
+    return current.empty() ? former : current;
+  }
+  spec.assumptions.push_back(
+      fmt::format("dtype ({}) differs from torch_dtype ({}), its former name: counted with dtype",
+                  current, former));
+  return current;
+}
+
 void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   // A multimodal config may state the type of its text model only.
-  spec.torch_dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, spec.torch_dtype));
+  if (const std::string dtype = read_dtype(config, spec); !dtype.empty()) spec.torch_dtype = dtype;
   read_quantization(config, spec);
   expect_usual_layers(config);
   // Encoders that also have a class for causal language models; the others ignore the key or have

@@ -11,6 +11,9 @@ namespace headroom::detail {
 
 /// "bfloat16" for "torch.bfloat16", as some tools write a type.
 [[nodiscard]] std::string without_torch(const std::string& type);
+/// The type of the weights: dtype, or its former name torch_dtype; "" if neither is there. Where
+/// they differ, notes that dtype counts, as in transformers 5.
+[[nodiscard]] std::string read_dtype(ConfigReader& config, ModelSpec& spec);
 
 /// Ignores the Hugging Face keys that change no figure, and rejects the values that would.
 void read_common_keys(ConfigReader& config, ModelSpec& spec);

@@ -8,7 +8,7 @@ namespace {
 
 /// Attributes of transformers' PretrainedConfig (configuration_utils.py) and GenerationConfig,
 /// training settings, and notes that tools leave in config.json. Sorted.
-constexpr std::array<std::string_view, 154> kHarmlessKeys{"_attn_implementation",
+constexpr std::array<std::string_view, 155> kHarmlessKeys{"_attn_implementation",
                                                           "_attn_implementation_autoset",
                                                           "_commit_hash",
                                                           "_experts_implementation",
@@ -78,6 +78,7 @@ constexpr std::array<std::string_view, 154> kHarmlessKeys{"_attn_implementation"
                                                           "length_penalty",
                                                           "low_cpu_mem_usage",
                                                           "mask_token_id",
+                                                          "matryoshka_dimensions",
                                                           "max_length",
                                                           "max_new_tokens",
                                                           "min_length",

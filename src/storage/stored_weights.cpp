@@ -34,6 +34,17 @@ std::vector<std::string> notes_on(const ModelSpec& spec, const RuleMatcher& rule
   return notes;
 }
 
+/// Decoders from this size on are published in 16 bits, with few exceptions.
+constexpr std::int64_t kUsuallyIn16Bits = 1'000'000'000;
+
+/// Returns true if float32 is a guess that may double the weights: the config of a large decoder,
+/// or encoder-decoder, states no type.
+bool guesses_float32(const ModelSpec& spec, const Integer& bytes) {
+  const bool generates = spec.kind == ModelKind::decoder || spec.kind == ModelKind::encoder_decoder;
+  const Integer parameters = bytes / bytes_of(DType::float32);
+  return generates && plain_type_of(spec).empty() && parameters >= kUsuallyIn16Bits;
+}
+
 /// Bytes of one weight by format, computed when a copy needs them.
 class BytesByFormat {
  public:
@@ -86,6 +97,11 @@ class StorageResolver {
         store(graph_.weights[id], layers[id], stored);
       }
       stored_.bytes = checked_add(stored_.bytes, stored.bytes);
+    }
+    if (rules_.empty() && guesses_float32(spec_, stored_.bytes)) {
+      stored_.notes.emplace_back(
+          "the config states no type of its weights: counted as float32, 4 bytes per parameter; "
+          "--weights bfloat16 counts 2");
     }
     for (auto& [name, group] : groups_) stored_.groups.push_back(std::move(group));
     std::ranges::stable_sort(stored_.groups, std::ranges::greater{}, &StorageGroup::bytes);

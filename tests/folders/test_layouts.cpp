@@ -124,6 +124,21 @@ TEST_CASE("Meta's params.json gives the published parameters") {
                        {"vocab_size", 32000}}) == Integer{68976648192});
 }
 
+// The published totals; their params.json has no key for the tied head.
+TEST_CASE("Meta's params.json of Llama 3.2 gives a tied head") {
+  json params{{"dim", 2048},          {"n_layers", 16},
+              {"n_heads", 32},        {"n_kv_heads", 8},
+              {"multiple_of", 256},   {"ffn_dim_multiplier", 1.5},
+              {"norm_eps", 1e-5},     {"rope_theta", 500000.0},
+              {"vocab_size", 128256}, {"use_scaled_rope", true}};
+  CHECK(parameters_of(params) == Integer{1235814400});
+  params.update({{"dim", 3072}, {"n_layers", 28}, {"n_heads", 24}, {"ffn_dim_multiplier", 1.0}});
+  CHECK(parameters_of(params) == Integer{3212749824});
+  json of_3_1 = llama_3_8b();
+  of_3_1["use_scaled_rope"] = true;
+  CHECK(parameters_of(of_3_1) == Integer{8030261248});
+}
+
 TEST_CASE("Mistral's params.json gives the published parameters") {
   CHECK(parameters_of(mistral_7b()) == Integer{7241732096});
   json mixtral = mistral_7b();

@@ -44,6 +44,14 @@ std::int64_t meta_inner_size(ConfigReader& params, std::int64_t dim) {
   return multiple * ((inner + multiple - 1) / multiple);
 }
 
+/// Llama 3.2's text models, of 1B and 3B, tie their heads; params.json does not say so. Of the
+/// models with this scaling of RoPE, only they are narrower than 4096 (llama-models,
+/// models/sku_list.py).
+bool ties_head(const json& config, bool scaled_rope) {
+  constexpr std::int64_t kNarrowestUntied = 4096;
+  return scaled_rope && config["hidden_size"].get<std::int64_t>() < kNarrowestUntied;
+}
+
 json meta_config(ConfigReader& params) {
   json config = common_config(params);
   config["model_type"] = "llama";
@@ -51,7 +59,9 @@ json meta_config(ConfigReader& params) {
   config["intermediate_size"] = meta_inner_size(params, config["hidden_size"].get<std::int64_t>());
   config["rope_theta"] = params.number_or({"rope_theta"}, 10000.0);
   config["max_position_embeddings"] = params.size_or({"max_seq_len"}, 8192);
-  if (params.flag_or({"use_scaled_rope"}, false)) {
+  const bool scaled_rope = params.flag_or({"use_scaled_rope"}, false);
+  config["tie_word_embeddings"] = ties_head(config, scaled_rope);
+  if (scaled_rope) {
     // Source: llama-models, models/llama3/model.py, apply_scaling.
     config["rope_scaling"] = {{"rope_type", "llama3"},
                               {"factor", params.number_or({"rope_scaling_factor"}, 8.0)},
@@ -117,6 +127,10 @@ Model read_params_folder(const std::filesystem::path& folder) {
   }
   model.spec.assumptions.emplace_back(
       "params.json does not state the type of the weights: counted as bfloat16");
+  if (!is_mistral && config["tie_word_embeddings"].get<bool>()) {
+    model.spec.assumptions.emplace_back(
+        "params.json does not state whether the head is tied: counted as Llama 3.2's, which is");
+  }
   return model;
 }
 

@@ -24,6 +24,7 @@ struct EncoderDecoderFamily {
   PositionTable table = PositionTable::trained;
   ActivationKind activation = ActivationKind::gelu;
   DecoderStart start = DecoderStart::of_config;
+  InputKind encoder_input = InputKind::tokens;
 };
 
 struct StackKeys {
@@ -148,9 +149,8 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   spec.kind = ModelKind::encoder_decoder;
   spec.hidden_size = config.size({"d_model", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
-  const std::int64_t decoder_vocab =
-      config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
-  if (decoder_vocab != spec.embedding.vocab_size) {
+  const std::int64_t decoder = config.size_or({"decoder_vocab_size"}, spec.embedding.vocab_size);
+  if (decoder != spec.embedding.vocab_size) {
     config.fail("decoder_vocab_size", "differs from vocab_size", "use one shared vocabulary");
   }
   if (config.flag_or({"scale_embedding"}, false)) {
@@ -174,7 +174,7 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
     keep_decoder_alone(spec);
     config.ignore({"share_encoder_decoder_embeddings"});
   } else {
-    separate_embeddings(config, spec);
+    if (family.encoder_input == InputKind::tokens) separate_embeddings(config, spec);
   }
   ignore_old_keys(config);
 }
@@ -333,6 +333,7 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
   family.key_bias = false;
   family.positions_key = "max_target_positions";
   family.positions_when_absent = 448;
+  family.encoder_input = InputKind::audio;
   read_encoder_decoder(config, spec, family);
   const AudioSpec audio{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
   const std::int64_t source_positions = config.size_or({"max_source_positions"}, 1500);

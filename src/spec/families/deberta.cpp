@@ -88,8 +88,23 @@ void read_deberta_v1(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("talking_head", false);
 }
 
+/// The norm of a table of relative positions that the model lacks: it is loaded, not run.
+void count_norm_without_table(ModelSpec& spec) {
+  for (const char* const name : {"weight", "bias"}) {
+    spec.counted_only.push_back({std::string("encoder.relative_embeddings_norm.") + name,
+                                 {spec.hidden_size},
+                                 WeightRole::norm,
+                                 1,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
+}
+
 void read_deberta_v2(ConfigReader& config, ModelSpec& spec) {
   read_deberta(config, spec);
+  const bool norms =
+      config.text_or({"norm_rel_ebd"}, "none").find("layer_norm") != std::string::npos;
+  if (norms && !spec.encoder->self_attention.disentangled) count_norm_without_table(spec);
   read_convolution(config, *spec.encoder);
 }
 

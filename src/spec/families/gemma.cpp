@@ -125,6 +125,16 @@ ModelClasses gemma3_classes() {
 // The class with the head of its text model; the others have their own.
 constexpr std::string_view kGemma3 = "Gemma3ForConditionalGeneration";
 
+/// Ties the head as the whole model says, else in transformers 5 always; files of transformers 4
+/// leave it to the text model.
+void tie_gemma3_head(ConfigReader& config, LanguageModelHeadSpec& head) {
+  const std::string version = config.text_or({"transformers_version"}, "");
+  const bool by_text = version.empty() || version.starts_with("4.");
+  if (by_text && !config.has("tie_word_embeddings")) return;
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  head.weight = tied ? WeightSharing::shared : WeightSharing::separate;
+}
+
 void read_gemma3(ConfigReader& config, ModelSpec& spec) {
   HeadSpec head = spec.head;
   read_text_config(config, spec, gemma3_classes(), [&](ConfigReader& text, ModelSpec& of_text) {
@@ -132,7 +142,10 @@ void read_gemma3(ConfigReader& config, ModelSpec& spec) {
     read_padding_of_text(text, head);
   });
   if (spec.architecture != kGemma3) spec.head = head;
-  if (spec.head.language_model) spec.head.language_model->soft_cap = 0;  // this class applies none
+  if (spec.head.language_model) {
+    spec.head.language_model->soft_cap = 0;  // this class applies none
+    tie_gemma3_head(config, *spec.head.language_model);
+  }
   note_absent_tower(config, AbsentTower::default_sizes, spec);
   read_gemma3_tower(config, spec);
   read_tower_tokens(config, spec);

@@ -11,7 +11,8 @@ namespace headroom::detail {
 namespace {
 
 // Of an image encoder and of a classifier that the class lacks.
-constexpr std::string_view kOtherParts[] = {"num_media_embeds",
+constexpr std::string_view kOtherParts[] = {"anyres_pooling_size",
+                                            "num_media_embeds",
                                             "vit_add_patchemb_bias",
                                             "vit_input_resolution",
                                             "vit_mapping_type",

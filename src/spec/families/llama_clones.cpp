@@ -31,7 +31,8 @@ void read_cwm(ConfigReader& config, ModelSpec& spec) {
   defaults.rope.theta = 1e6;
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
-  config.ignore({"mlp_bias", "attention_bias"});  // the class has no biases
+  config.ignore({"attention_bias"});  // the class's attention has no biases
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
   StackSpec& stack = *spec.decoder;
   const WindowSpec window = read_window(config, kWindow);
   const std::vector<bool> windowed = read_windowed_layers(

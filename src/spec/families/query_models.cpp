@@ -20,7 +20,8 @@ void read_aria_text(ConfigReader& config, ModelSpec& spec) {
               experts.intermediate_size);
   experts.scoring = RouterScoring::softmax_of_chosen;
   spec.decoder->ffn.experts = experts;
-  config.ignore({"mlp_bias", "pretraining_tp"});
+  config.expect_flag("mlp_bias", false);  // of the shared experts alone
+  config.ignore({"pretraining_tp"});
 }
 
 void read_molmo2_text(ConfigReader& config, ModelSpec& spec) {

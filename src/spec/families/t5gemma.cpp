@@ -48,7 +48,7 @@ ModelSpec read_stack(ConfigReader& config, std::string_view key, const HeadSpec&
   layers.dropout.ffn_activation = dropout;
   layers.dropout.ffn_output = dropout;
   layers.dropout.final = dropout;
-  spec.torch_dtype = without_torch(stack.text_or({"torch_dtype", "dtype"}, ""));
+  spec.torch_dtype = read_dtype(stack, spec);
   expect_usual_layers(stack);
   stack.finish();
   return spec;

@@ -133,7 +133,7 @@ void read_wrapped_text(ConfigReader& config, ModelSpec& spec, const Wrapper& wra
   HeadSpec head = spec.head;
   const bool replaces_head = !head.language_model;
   const std::string architecture = spec.architecture;
-  const std::string dtype = without_torch(config.text_or({"torch_dtype", "dtype"}, ""));
+  const std::string dtype = read_dtype(config, spec);
   const bool beside = !config.has(wrapper.text_key) && config.has("num_hidden_layers");
   if (beside) {
     read_text_beside(config, spec, wrapper.text_type);
