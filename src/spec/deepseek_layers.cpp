@@ -124,7 +124,9 @@ void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& e
                 fmt::format("has {} entries for {} layers", types.size(), stack.num_layers),
                 "write \"dense\" or \"sparse\" for each of num_hidden_layers");
   }
-  config.expect_number("moe_layer_freq", 1);
+  // Beside mlp_layer_types, a list marks the layers in the published form of the same config.
+  const bool marks_again = !types.empty() && config.is_list("moe_layer_freq");
+  if (!marks_again) config.expect_number("moe_layer_freq", 1);
   std::vector<bool> routed;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
     const bool listed = !types.empty();

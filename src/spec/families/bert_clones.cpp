@@ -7,6 +7,7 @@
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
+#include "../towers/tower_weights.h"
 
 namespace headroom::detail {
 namespace {
@@ -80,6 +81,26 @@ void count_unread_pooler(ModelSpec& spec) {
   add("head.pooler.dense.bias", {spec.hidden_size});
 }
 
+constexpr std::string_view kBigBirdSpans = "BigBirdForQuestionAnswering";
+
+/// BigBirdForQuestionAnsweringHead: a network with a residual and a norm, and the ends of a span.
+void count_big_bird_spans(ModelSpec& spec) {
+  TowerWeights head(spec, ModelPart::text, CountedUse::part_not_run);
+  const std::int64_t inner = spec.encoder->ffn.intermediate_size;
+  head.linear("head.network.up", spec.hidden_size, inner, WeightRole::head);
+  head.linear("head.network.down", inner, spec.hidden_size, WeightRole::head);
+  head.norm(NormKind::layer_norm, "head.network.norm", spec.hidden_size);
+  head.linear("head.spans", spec.hidden_size, 2, WeightRole::head);
+  spec.not_run = "its head has no kernel yet";
+}
+
+constexpr NameRule kBigBird[] = {
+    {"head.network.up.%", "qa_classifier.intermediate.dense.%"},
+    {"head.network.down.%", "qa_classifier.output.dense.%"},
+    {"head.network.norm.%", "qa_classifier.output.LayerNorm.%"},
+    {"head.spans.%", "qa_classifier.qa_outputs.%"},
+};
+
 /// BigBird: BERT whose tokens see blocks of keys; they count as all keys.
 void read_big_bird(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kPositions = 4096;
@@ -92,7 +113,11 @@ void read_big_bird(ConfigReader& config, ModelSpec& spec) {
   if (config.flag_or({"rescale_embeddings"}, false)) {
     spec.embedding.scale = EmbeddingScale::sqrt_hidden_size;
   }
-  if (!spec.architecture.ends_with("ForQuestionAnswering")) count_unread_pooler(spec);
+  if (spec.architecture == kBigBirdSpans) {
+    count_big_bird_spans(spec);
+  } else {
+    count_unread_pooler(spec);
+  }
   config.ignore({"block_size", "num_random_blocks"});
   if (config.is_text("attention_type", "original_full")) return;
   config.expect_text("attention_type", "block_sparse");
@@ -112,7 +137,8 @@ ModelClasses big_bird_classes() {
        {"BigBirdForCausalLM", masked},
        {"BigBirdForSequenceClassification", dense_classifier(ActivationKind::gelu_new)},
        {"BigBirdForTokenClassification", plain_classifier(ClassifierInput::every_token)},
-       {"BigBirdForMultipleChoice", choice_head}}};
+       {"BigBirdForMultipleChoice", choice_head},
+       {std::string(kBigBirdSpans), no_head}}};
   // It has no class of the next sentence alone.
   return either_of(classes, {{pretraining_classes("BigBird", masked).list.front()}});
 }
@@ -207,7 +233,7 @@ std::vector<Family> bert_clones_families() {
           {.model_types = {"big_bird"},
            .classes = big_bird_classes(),
            .reader = read_big_bird,
-           .names = bert_like_names("bert.", {}),
+           .names = bert_like_names("bert.", kBigBird),
            .gguf = None(kNoGguf)},
           {.model_types = {"layoutlm"},
            .classes = bert_like_classes("LayoutLM"),

@@ -188,7 +188,7 @@ std::vector<Family> deepseek_families() {
        .reader = read_axk1,
        .names = None("its norm of the experts' output does not run"),
        .gguf = None("not supported yet")},
-      {.model_types = {"glm4v_moe_text"},  // inside GLM-4.5V
+      {.model_types = {"glm4v_moe_text", "Glm4vMoe_text"},  // inside GLM-4.5V
        .classes = llama_classes("Glm4vMoeText"),
        .reader = read_glm4v_moe_text,
        .names = normed_moe_names(),

@@ -246,6 +246,8 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
 constexpr NameRule kGemma4[] = {
     {"per_layer_embeddings.word_embeddings.%", "embed_tokens_per_layer.%"},
     {"per_layer_embeddings.projection.%", "per_layer_model_projection.%"},
+    // transformers 4.57 renames the text model alone so when it saves it.
+    {"per_layer_embeddings.projection.%", "per_layer_model.language_model_projection.%"},
     {"per_layer_embeddings.norm.%", "per_layer_projection_norm.%"},
     {"decoder.layers.per_layer_input.gate.%", "layers.{}.per_layer_input_gate.%"},
     {"decoder.layers.per_layer_input.projection.%", "layers.{}.per_layer_projection.%"},

@@ -141,7 +141,7 @@ std::vector<Family> image_text_families() {
                           .names = wrapped_internvl_chat_names(),
                           .text_key = "llm_config",
                           .unread_text_keys = kInternvlTraining}),
-          wrapper_family({.model_types = {"lfm2_vl"},
+          wrapper_family({.model_types = {"lfm2_vl", "lfm2-vl"},
                           .classes = {"Lfm2VlForConditionalGeneration"},
                           .bare_classes = {"Lfm2VlModel"},
                           .text_type = "lfm2",

@@ -3,6 +3,7 @@
 // modeling_kimi.py). Kimi K3: gates on both, experts in a narrower space, attention residuals, and
 // a vision tower (arXiv 2607.24653; moonshotai/Kimi-K3, modeling_kimi_linear.py).
 #include <algorithm>
+#include <optional>
 
 #include "../decoder.h"
 #include "../deepseek_layers.h"
@@ -56,6 +57,21 @@ std::vector<bool> read_kimi_full_layers(ConfigReader& linear, std::int64_t num_l
   return layers;
 }
 
+/// Returns true if the config is the publisher's: saved again by transformers 5, it keeps
+/// linear_attn_config beside the keys of its class.
+bool is_as_published(const ConfigReader& config) {
+  return config.is_object("linear_attn_config") && !config.has("layer_types");
+}
+
+/// transformers 5 takes sizes from linear_attn_config, and the kinds of layers from layer_types.
+std::vector<bool> read_full_layers(ConfigReader& config, std::optional<ConfigReader>& linear,
+                                   std::int64_t num_layers) {
+  if (linear && !config.has("layer_types")) return read_kimi_full_layers(*linear, num_layers);
+  if (linear) linear->ignore({"full_attn_layers", "kda_layers"});
+  if (linear) config.ignore({"linear_num_heads", "linear_head_dim", "linear_conv_kernel_dim"});
+  return read_named_full_layers(config, num_layers);
+}
+
 void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
   auto linear = config.object("linear_attn_config");
   GatedDeltaSpec delta;
@@ -74,8 +90,7 @@ void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
     delta.full_rank_gate = linear->flag_or({"use_full_rank_gate"}, false);
     delta.decay_bound = linear->number_or({"gate_lower_bound"}, 0);
   }
-  const std::vector<bool> full = linear ? read_kimi_full_layers(*linear, stack.num_layers)
-                                        : read_named_full_layers(config, stack.num_layers);
+  const std::vector<bool> full = read_full_layers(config, linear, stack.num_layers);
   vary_layers(stack, full, [&](LayerVariant& variant) {
     variant.self_attention.kind = AttentionKind::gated_delta;
     variant.self_attention.gated_delta = delta;
@@ -92,7 +107,7 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
   experts.intermediate_size = config.size({"moe_intermediate_size"});
   // The publisher's class has no shared expert and no dense layer unless the config names them;
   // that of transformers has one of each.
-  const bool published = config.is_object("linear_attn_config");
+  const bool published = is_as_published(config);
   const std::int64_t absent = published ? 0 : 1;
   const bool lists_layers = config.has("mlp_layer_types") || config.has("first_k_dense_replace");
   if (!published && !lists_layers) config.note_of_class("first_k_dense_replace", "1");
@@ -208,6 +223,10 @@ constexpr NameRule kKimi[] = {
     {"decoder.layers.delta.output.%", "layers.{}.self_attn.o_proj.%"},
     {"decoder.layers.mlp.router.correction_bias",
      "layers.{}.block_sparse_moe.gate.e_score_correction_bias"},
+    // A dense layer, as transformers 5 saves it.
+    {"decoder.layers.mlp.gate.%", "layers.{}.block_sparse_moe.gate_proj.%"},
+    {"decoder.layers.mlp.up.%", "layers.{}.block_sparse_moe.up_proj.%"},
+    {"decoder.layers.mlp.down.%", "layers.{}.block_sparse_moe.down_proj.%"},
     {"decoder.layers.mlp.shared_expert.gate.%",
      "layers.{}.block_sparse_moe.shared_experts.gate_proj.%"},
     {"decoder.layers.mlp.shared_expert.up.%",

@@ -115,7 +115,9 @@ void read_mimo_layers(ConfigReader& config, ConfigForm form, ModelSpec& spec) {
 }
 
 void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
-  const bool published = config.has(kWindowedLayers) || config.has(kExpertLayers);
+  // Saved again by transformers 5, a published config keeps its keys beside those of the class.
+  const bool published =
+      (config.has(kWindowedLayers) || config.has(kExpertLayers)) && !config.has("layer_types");
   const ConfigForm form = published ? ConfigForm::published : ConfigForm::transformers;
   DecoderDefaults defaults;
   defaults.norm_eps = config.number_or({"layernorm_epsilon"}, 1e-5);
@@ -134,6 +136,7 @@ void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
   } else {
     if (!config.has("mlp_layer_types")) config.note_of_class("first_k_dense_replace", "1");
     spread_experts(config, stack, experts, 1);
+    config.ignore({kExpertLayers, kWindowedLayers, "swa_rope_theta", "sliding_window_size"});
   }
   // A name of the window in other engines; layers for drafting tokens.
   config.ignore({"attention_chunk_size", "num_nextn_predict_layers"});

@@ -3,9 +3,28 @@
 
 #include "../common_keys.h"
 #include "../family.h"
+#include "../towers/tower_weights.h"
 
 namespace headroom::detail {
 namespace {
+
+// Classes with a dense layer on the last token, whose head is counted and does not run.
+constexpr std::string_view kSequenceClassifier = "XLNetForSequenceClassification";
+constexpr std::string_view kChoiceClassifier = "XLNetForMultipleChoice";
+
+/// XLNetSequenceSummary, and a projection of it to labels.
+void count_summary_head(ConfigReader& config, ModelSpec& spec) {
+  const bool chooses = spec.architecture == kChoiceClassifier;
+  if (!chooses && spec.architecture != kSequenceClassifier) return;
+  const std::int64_t labels =
+      config.size_or({"num_labels"}, config.entries("id2label").value_or(2));
+  TowerWeights head(spec, ModelPart::text, CountedUse::part_not_run);
+  if (config.flag_or({"summary_use_proj"}, true)) {
+    head.linear("head.summary", spec.hidden_size, spec.hidden_size, WeightRole::head);
+  }
+  head.linear("head.projection", spec.hidden_size, chooses ? 1 : labels, WeightRole::head);
+  spec.not_run = "its head has no kernel yet";
+}
 
 ModelClasses xlnet_classes() {
   const auto language_model = [](ConfigReader& config) {
@@ -21,6 +40,8 @@ ModelClasses xlnet_classes() {
   return ModelClasses{{{"XLNetLMHeadModel", language_model},
                        {"XLNetModel", no_head},
                        {"XLNetForTokenClassification", tokens},
+                       {std::string(kSequenceClassifier), no_head},
+                       {std::string(kChoiceClassifier), no_head},
                        {"XLNetForQuestionAnsweringSimple", answer_span_head}}};
 }
 
@@ -62,6 +83,7 @@ void read_xlnet(ConfigReader& config, ModelSpec& spec) {
                                1,
                                ModelPart::text,
                                CountedUse::loaded});
+  count_summary_head(config, spec);
 }
 
 constexpr NameRule kXlnet[] = {
@@ -81,6 +103,8 @@ constexpr NameRule kXlnet[] = {
     {"layers.mlp.down.%", "layer.{}.ff.layer_2.%"},
     {"layers.mlp_norm.%", "layer.{}.ff.layer_norm.%"},
     {"head.language_model.%", "lm_loss.%"},
+    {"head.summary.%", "sequence_summary.summary.%"},
+    {"head.projection.%", "logits_proj.%"},
     {"head.classifier.%", "classifier.%"},
     {"head.classifier.%", "qa_outputs.%"},
 };

@@ -62,12 +62,7 @@ PositionSpec read_gemma4_positions(ConfigReader& vision) {
   position.kind = PositionKind::learned_and_rotary;
   position.table = PositionTable::rows_and_columns;
   position.max_position_embeddings = vision.size_or({"position_embedding_size"}, 10240);
-  position.rope.theta = 100;
-  if (auto rope = vision.object("rope_parameters")) {
-    position.rope.theta = rope->number_or({"rope_theta"}, position.rope.theta);
-    rope->expect_text("rope_type", "default");
-    rope->finish();
-  }
+  position.rope.theta = read_axial_theta(vision, 100);
   position.rope.axes = RopeAxes::columns_then_rows;
   position.rope.layout = RopeLayout::half_split_in_halves;
   return position;

@@ -36,19 +36,6 @@ TowerSpec rotary_encoder(ConfigReader& vision, std::int64_t width, std::int64_t 
   return tower;
 }
 
-/// RoPE's base: a key of its own, or one of rope_parameters.
-double read_theta(ConfigReader& vision, double absent) {
-  double theta = vision.number_or({"rope_theta"}, absent);
-  if (auto rope = vision.object("rope_parameters")) {
-    theta = rope->number_or({"rope_theta"}, theta);
-    // Angles of rows and of columns, which these encoders have anyway.
-    const bool axial = rope->is_text("rope_type", "axial");
-    rope->expect_text("rope_type", axial ? "axial" : "default");
-    rope->finish();
-  }
-  return theta;
-}
-
 std::int64_t squared_side(const ConfigReader& config, std::string_view key, std::int64_t side) {
   return product(config, key, side, side);
 }
@@ -90,7 +77,7 @@ void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   const std::int64_t width = vision.size_or({"hidden_size"}, 768);
   TowerSpec tower = rotary_encoder(vision, width, vision.size_or({"num_attention_heads"}, 16));
-  tower.position.rope.theta = read_theta(vision, 10000);
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
   tower.position.rope.axes = RopeAxes::columns_then_rows;
   tower.position.rope.coordinates = PatchCoordinates::from_one;
   ImageSpec image = read_square_patches(vision, "num_channels", 448);
@@ -120,6 +107,7 @@ void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
       ActivationStep{ActivationKind::gelu},     LinearStep{"linear", spec.hidden_size, false}};
   tower.rule = ImageRule::tiles_of_best_fit;
   ignore_tower_keys(vision);
+  vision.ignore({"_vision_feature_layer"});  // as transformers 4 saves vision_feature_layer
   vision.finish();
   if (!fits) return count_llama4_tower(tower, {input, output, to_text}, spec);
   spec.tower = std::move(tower);
@@ -130,7 +118,7 @@ void read_kimi_tower(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t width = vision.size_or({"vt_hidden_size", "hidden_size"}, 1152);
   TowerSpec tower = rotary_encoder(
       vision, width, vision.size_or({"vt_num_attention_heads", "num_attention_heads"}, 16));
-  tower.position.rope.theta = read_theta(vision, 10000);
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
   tower.position.rope.axes = RopeAxes::columns_and_rows_take_turns;
   ImageSpec image = read_square_patches(vision, "in_channels", 896);
   const std::int64_t rows = vision.size_or({"init_pos_emb_height", "pos_emb_height"}, 64);

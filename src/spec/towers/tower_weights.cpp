@@ -108,6 +108,18 @@ PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
       product(vision, "patch_size", channels, product(vision, "patch_size", patch[0], patch[1]))};
 }
 
+double read_axial_theta(ConfigReader& vision, double absent) {
+  double theta = vision.number_or({"rope_theta"}, absent);
+  if (auto rope = vision.object("rope_parameters")) {
+    theta = rope->number_or({"rope_theta"}, theta);
+    // Angles of rows and of columns, which these encoders have under either name.
+    const bool axial = rope->is_text("rope_type", "axial");
+    rope->expect_text("rope_type", axial ? "axial" : "default");
+    rope->finish();
+  }
+  return theta;
+}
+
 void ignore_tower_keys(ConfigReader& tower) {
   tower.ignore({"model_type",
                 "hidden_act",

@@ -55,6 +55,9 @@ class TowerWeights {
 /// SigLIP's pooling head: a learned query that attends to all patches. It is loaded, not run.
 void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner);
 
+/// RoPE's base of rows and columns: a key of its own, or one of rope_parameters.
+[[nodiscard]] double read_axial_theta(ConfigReader& vision, double absent);
+
 /// Reads image_size, patch_size and the channels (`channels_key`).
 [[nodiscard]] PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
                                         std::int64_t image_size, std::int64_t patch_size);
