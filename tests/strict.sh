@@ -46,5 +46,13 @@ check none sweep odd.json --batch 1,2
 check none complexity odd.json --seq 4,8
 check complete measure odd.json --runs 1 --format json
 check none compare odd.json --import bench.json --machine t4 --format json
+
+# A quantisation of unknown bytes; an empty one is none.
+sed 's/"favourite_colour": "blue"/"quantization_config": {"quant_method": "quanto"}/' odd.json >quanto.json
+"$headroom" analyze quanto.json --format json 2>/dev/null | grep -q '"complete": false' ||
+  fail "bytes of an unknown method count as known"
+sed 's/"favourite_colour": "blue"/"quantization_config": {}/' odd.json >plain.json
+"$headroom" analyze plain.json --format json 2>/dev/null | grep -q '"complete": true' ||
+  fail "an empty quantization_config is a method"
 [[ $failures == 0 ]] && echo "all commands passed"
 exit $((failures > 0))

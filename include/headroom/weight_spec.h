@@ -95,6 +95,7 @@ enum class PatternSyntax {
   words,  ///< its dotted words occur in the name: "gate", "layers.0", "model.layers.0.mlp.gate"
   glob,   ///< with * and ?, the name or a module around it
   regex,  ///< from the beginning of the name, as Python's re.match
+  part,   ///< the name contains it, also within a word
 };
 
 struct ModulePattern {
@@ -132,6 +133,7 @@ struct WeightStorage {
   std::vector<std::string> notes{};  ///< what the config states and the rules cannot express
   std::optional<StatedType> activations{};  ///< of quantised GEMMs; empty: as the rest of the model
   std::optional<StatedType> kv_cache{};     ///< empty: as the rest of the model
+  bool bytes_known = true;  ///< false: a method that headroom cannot read gives other bytes
   BlockScaleStorage block_scales = BlockScaleStorage::float32;  ///< as the family stores them
 };
 

@@ -393,7 +393,7 @@ Json to_json(const Model& model) {
   json["intermediate_size"] = or_null(stack.ffn.intermediate_size);
   json["vocab_size"] = or_null(spec.embedding.vocab_size);
   json["max_position_embeddings"] = or_null(spec.position.max_position_embeddings);
-  json["complete"] = spec.unread_keys.empty();
+  json["complete"] = spec.unread_keys.empty() && spec.storage.bytes_known;
   if (!model.name_note.empty()) json["name_note"] = model.name_note;
   return json;
 }

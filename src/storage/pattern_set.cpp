@@ -102,6 +102,9 @@ PatternSet::PatternSet(std::span<const ModulePattern> patterns) {
       case PatternSyntax::regex:
         add_regex(pattern.text);
         break;
+      case PatternSyntax::part:
+        parts_.emplace_back(text);
+        break;
     }
   }
 }
@@ -122,7 +125,7 @@ void PatternSet::add_regex(const std::string& text) {
 }
 
 bool PatternSet::matches(std::string_view name) const {
-  return words_match(name) || globs_match(name) || regexes_match(name);
+  return words_match(name) || globs_match(name) || regexes_match(name) || parts_match(name);
 }
 
 bool PatternSet::words_match(std::string_view name) const {
@@ -150,6 +153,11 @@ bool PatternSet::globs_match(std::string_view name) const {
     });
   };
   return in_bucket("") || any_module(name, in_bucket);
+}
+
+bool PatternSet::parts_match(std::string_view name) const {
+  return std::ranges::any_of(
+      parts_, [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
 }
 
 bool PatternSet::regexes_match(std::string_view name) const {

@@ -48,11 +48,13 @@ class PatternSet {
   [[nodiscard]] bool words_match(std::string_view name) const;
   [[nodiscard]] bool globs_match(std::string_view name) const;
   [[nodiscard]] bool regexes_match(std::string_view name) const;
+  [[nodiscard]] bool parts_match(std::string_view name) const;
 
   Words words_;
   Words first_words_;
   Globs globs_;  ///< by the whole words before the first wildcard
   std::vector<Regex> regexes_;
+  std::vector<std::string> parts_;
   bool names_layers_ = false;
   bool names_experts_ = false;
 };

@@ -232,6 +232,97 @@ TEST_CASE("what is unknown is an error or a note, never silent") {
   CHECK(refusal("awq") == "config.json#/quantization_config: expected an object, not string");
 }
 
+/// Bytes of Qwen3-0.6B's weights, whose q_proj is [2048, 1024] in 28 layers, with this
+/// quantisation beside bfloat16.
+Integer qwen_bytes(const nlohmann::json& quantization) {
+  nlohmann::json config = nlohmann::json::parse(find_preset("qwen3-0.6b")->json).at("config");
+  config["torch_dtype"] = "bfloat16";
+  config["quantization_config"] = quantization;
+  const ModelSpec spec = spec_of(config);
+  return stored_weights(spec, build_graph(spec, {})).bytes;
+}
+
+constexpr std::int64_t kQueryValues = 2048 * 1024;
+constexpr std::int64_t kPlainQuery = 2 * kQueryValues;
+/// GPTQ's values, scales of 16 bits and zero points of 8 groups, and the group of each input.
+constexpr std::int64_t packed_query(std::int64_t bits) {
+  return kQueryValues * bits / 8 + 8 * 2048 * 2 + 8 * 2048 * bits / 8 + 1024 * 4;
+}
+
+TEST_CASE("auto-round gives modules bits of their own, by name or expression") {
+  for (const char* const method : {"auto-round", "intel/auto-round"}) {
+    CAPTURE(std::string(method));
+    const auto bytes = [&](const nlohmann::json& extra) {
+      return qwen_bytes({{"quant_method", method}, {"bits", 4}, {"extra_config", extra}});
+    };
+    const Integer plain = bytes(nlohmann::json::object());
+    nlohmann::json names = nlohmann::json::object();
+    for (int layer = 0; layer < 28; ++layer) {
+      names["model.layers." + std::to_string(layer) + ".self_attn.q_proj"] = {{"bits", 16}};
+    }
+    CHECK(bytes(names) - plain == Integer{28 * (kPlainQuery - packed_query(4))});
+    CHECK(bytes({{"layers\\.[0-4]\\..*q_proj", {{"bits", 8}}}}) - plain ==
+          Integer{5 * (packed_query(8) - packed_query(4))});
+  }
+}
+
+// AutoAWQ, awq/utils/module.py, exclude_layers_to_not_quantize; vLLM, is_layer_skipped_awq.
+TEST_CASE("AWQ leaves out modules whose names contain an entry") {
+  const auto bytes = [](const std::vector<std::string>& kept) {
+    return qwen_bytes({{"quant_method", "awq"}, {"bits", 4}, {"modules_to_not_convert", kept}});
+  };
+  const Integer plain = bytes({});
+  // Without the group of each input.
+  const Integer query{kPlainQuery - (packed_query(4) - 1024 * 4)};
+  CHECK(bytes({"self_attn.q"}) - plain == query * 28);
+  CHECK(bytes({"self_attn.q_proj"}) - plain == query * 28);
+  const Integer first = bytes({"model.layers.0."}) - plain;
+  CHECK(first > query);
+  CHECK(bytes({"model.layers.27."}) - plain == first);
+  // Also layers 20 to 27.
+  CHECK(bytes({"model.layers.2"}) - plain == first * 9);
+}
+
+// Half of the values in INT4, 16 bits that place 16 of them, and a scale per 128 inputs.
+TEST_CASE("2:4 values of Marlin take half of the bits and their places") {
+  const auto with = [](const char* format) {
+    return qwen_bytes(
+        {{"quant_method", "compressed-tensors"},
+         {"format", format},
+         {"ignore", {"lm_head"}},
+         {"config_groups",
+          {{"group_0",
+            {{"targets", {"re:.*q_proj"}},
+             {"weights",
+              {{"num_bits", 4}, {"type", "int"}, {"strategy", "group"}, {"group_size", 128}}}}}}}});
+  };
+  const Integer none = with("dense");
+  CHECK(none - with("marlin-24") ==
+        Integer{28 * (kPlainQuery - (kQueryValues / 4 + kQueryValues / 8 + 8 * 2048 * 2))});
+}
+
+TEST_CASE("a quantisation whose bytes are unknown is incomplete, and an empty one is none") {
+  for (const char* const method :
+       {"quanto", "eetq", "higgs", "aqlm", "vptq", "spqr", "fp_quant", "w8a8_int8", "sinq"}) {
+    CAPTURE(std::string(method));
+    const WeightStorage storage = storage_of_method({{"quant_method", method}});
+    CHECK_FALSE(storage.bytes_known);
+    CHECK(storage.notes.size() == 1);
+  }
+  for (const char* const type : {"ModuleFqnToConfig", "FqnToConfig", "IntxWeightOnlyConfig"}) {
+    CAPTURE(std::string(type));
+    const WeightStorage storage = storage_of_method(
+        {{"quant_method", "torchao"}, {"quant_type", {{"default", {{"_type", type}}}}}});
+    CHECK_FALSE(storage.bytes_known);
+    CHECK(storage.notes.size() == 1);
+  }
+  CHECK(storage_of_method({{"quant_method", "exl3"}, {"bits", 3.5}}).bytes_known);
+  const WeightStorage empty = storage_of_method(nlohmann::json::object());
+  CHECK(empty.notes.empty());
+  CHECK(empty.origin.empty());
+  CHECK(empty.bytes_known);
+}
+
 TEST_CASE("weights whose type or names are not known come with a note") {
   const auto notes_of = [](const std::string& preset, const nlohmann::json& changes) {
     nlohmann::json config = nlohmann::json::parse(find_preset(preset)->json).at("config");
@@ -244,7 +335,7 @@ TEST_CASE("weights whose type or names are not known come with a note") {
   CHECK(unknown_type.front().find("\"float24\" of weights is not known") != std::string::npos);
   const nlohmann::json fp8 = {{"quant_method", "fp8"},
                               {"modules_to_not_convert", {"model.layers.0.mlp.gate"}}};
-  nlohmann::json unstored = read_json(data_folder() / "wild/deepseek-v4-flash.config.json");
+  nlohmann::json unstored = read_json(data_folder() / "towers/tiny/phi3_v.config.json");
   unstored["quantization_config"] = fp8;
   const ModelSpec unrun = spec_of(unstored);
   const Names unnamed = stored_weights(unrun, build_graph(unrun, {})).notes;

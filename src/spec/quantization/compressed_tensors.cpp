@@ -20,7 +20,7 @@ constexpr std::int64_t kScaleBits = 16;  // scales have the type of the unquanti
 enum class Strategy { none, tensor, channel, group, block, tensor_group };
 
 /// How quantised values are written.
-enum class Layout { dense, packed, plain_values, nvfp4, mxfp4 };
+enum class Layout { dense, packed, plain_values, nvfp4, mxfp4, marlin_24 };
 
 /// `weights` of a config group.
 struct Scheme {
@@ -134,10 +134,19 @@ Layout read_layout(ConfigReader& config, Layout otherwise) {
                                    {"naive-quantized", Layout::plain_values},
                                    {"nvfp4-pack-quantized", Layout::nvfp4},
                                    {"mxfp4-pack-quantized", Layout::mxfp4},
+                                   {"marlin-24", Layout::marlin_24},
                                    {"mixed-precision", otherwise},
                                    {"dense", Layout::dense},
                                    {"fakequant", Layout::dense}},
                                   otherwise);
+}
+
+/// Two of four values along the input, packed, with 16 bits that place those of 16 values, and
+/// symmetric scales (marlin_24.py; vLLM, gptq_marlin_24.py: B, B_meta and s).
+StorageFormat half_of_integers(const Scheme& scheme) {
+  return {fmt::format("INT{} of 2:4 values, {}", scheme.bits, grain_words(scheme)),
+          {.bits = scheme.bits, .block = {1, 2}, .word_bits = kWordOf32},
+          {{.bits = kScaleBits, .block = grid_of(scheme)}, {.bits = 16, .block = {1, 16}}}};
 }
 
 /// A statically quantised input has one stored scale per layer.
@@ -151,6 +160,8 @@ std::optional<StorageFormat> format_of(const Scheme& scheme, Layout layout, Inpu
       return nvfp4_format(input == InputScale::stored ? 2 : 1);
     case Layout::mxfp4:
       return mxfp4_format();
+    case Layout::marlin_24:
+      return half_of_integers(scheme);
     case Layout::packed:
     case Layout::plain_values:
       break;

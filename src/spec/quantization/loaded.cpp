@@ -133,6 +133,7 @@ WeightStorage read_torchao(ConfigReader& config) {
     storage.activations = method.activations;
     return storage;
   }
+  storage.bytes_known = false;
   storage.notes.push_back(fmt::format(
       "quantization_config: torchao's \"{}\" is not known; counted in the unquantised type",
       type.name));

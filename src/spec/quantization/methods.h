@@ -26,6 +26,7 @@ namespace headroom::detail {
 [[nodiscard]] WeightStorage read_hqq(ConfigReader& config);
 [[nodiscard]] WeightStorage read_torchao(ConfigReader& config);
 [[nodiscard]] WeightStorage read_exl2(ConfigReader& config);
+[[nodiscard]] WeightStorage read_exl3(ConfigReader& config);
 [[nodiscard]] WeightStorage read_bitnet_weights(ConfigReader& config);
 [[nodiscard]] WeightStorage read_mlx(ConfigReader& config);
 

@@ -35,6 +35,66 @@ void read_dynamic(ConfigReader& config, std::int64_t bits, std::int64_t group,
   }
 }
 
+/// The name of a module, or an expression that occurs in names (vLLM, quantization/inc.py:
+/// re.search if the key has a character of expressions).
+ModulePattern auto_round_pattern(const std::string& key) {
+  if (key.find_first_of("*+?^$()[]{}|\\") == std::string::npos) return {key};
+  return {key.front() == '^' ? key : ".*(?:" + key + ")", PatternSyntax::regex};
+}
+
+/// auto-round's "extra_config": modules with other bits, which 16 leave as they are.
+void read_extra_config(ConfigReader& config, std::int64_t bits, std::int64_t group,
+                       WeightStorage& storage) {
+  constexpr std::int64_t kUnquantised = 16;
+  if (!config.is_object("extra_config")) return;
+  auto extra = config.object("extra_config");
+  for (const std::string& key : extra->keys()) {
+    auto own = extra->object(key);
+    const std::int64_t own_bits = whole_number(*own, {"bits"}, bits);
+    StorageRule rule{.kinds = all_matrices(), .patterns = {auto_round_pattern(key)}};
+    if (own_bits < kUnquantised) {
+      rule.format = packed_integer_format(WordLayout::gptq, packed_bits(*own, {"bits"}),
+                                          group_size(*own, {"group_size"}, group));
+    }
+    storage.rules.push_back(std::move(rule));
+  }
+}
+
+/// AutoAWQ and vLLM leave out the modules whose names contain an entry. A single word is a whole
+/// one: "gate" is the router, and vLLM's names of stacked experts have no "gate_proj".
+std::vector<ModulePattern> awq_patterns(std::vector<std::string> entries) {
+  std::vector<ModulePattern> patterns;
+  for (std::string& entry : entries) {
+    const bool dotted = entry.find('.') != std::string::npos;
+    patterns.push_back({std::move(entry), dotted ? PatternSyntax::part : PatternSyntax::words});
+  }
+  return patterns;
+}
+
+/// EXL2 and EXL3 spend `bits` unevenly, so that a matrix has this average with scales.
+StorageFormat average_format(std::string_view word, double bits) {
+  constexpr double kPerThousand = 1000;
+  return {fmt::format("{}, {:g} bits on average", word, bits),
+          {.bits = static_cast<std::int64_t>(std::llround(bits * kPerThousand)),
+           .block = {1, 1000},
+           .along = PackedAlong::flat}};
+}
+
+WeightStorage read_average_bits(ConfigReader& config, std::string_view word,
+                                std::string_view method) {
+  WeightStorage storage{.plain_type = "float16"};
+  const double bits = config.number_or({"bits"}, 4);
+  const double head_bits = config.number_or({"head_bits"}, 6);
+  if (bits <= 0 || bits > 16 || head_bits <= 0 || head_bits > 16) {
+    config.fail("bits", "expected more than 0 and at most 16 bits", "write the average bits");
+  }
+  storage.rules.push_back({.format = average_format(word, bits), .kinds = layer_matrices()});
+  storage.rules.push_back({.format = average_format(word, head_bits), .kinds = {ModuleKind::head}});
+  storage.notes.push_back(fmt::format(
+      "quantization_config: {} states average bits per weight, so bytes are estimates", method));
+  return storage;
+}
+
 }  // namespace
 
 // Source: transformers, integrations/awq.py: every nn.Linear of the layers but
@@ -42,7 +102,8 @@ void read_dynamic(ConfigReader& config, std::int64_t bits, std::int64_t group,
 // (awq/models/mixtral.py, "modules_to_not_convert": ["gate"]).
 WeightStorage read_awq(ConfigReader& config) {
   WeightStorage storage{.plain_type = "float16"};
-  keep_plain(storage, config.texts("modules_to_not_convert"));
+  const std::vector<ModulePattern> kept = awq_patterns(config.texts("modules_to_not_convert"));
+  if (!kept.empty()) storage.rules.push_back({.kinds = all_matrices(), .patterns = kept});
   storage.rules.push_back(
       {.format = packed_integer_format(WordLayout::awq, packed_bits(config, {"bits", "w_bit"}),
                                        group_size(config, {"group_size", "q_group_size"}, 128)),
@@ -58,6 +119,7 @@ WeightStorage read_gptq(ConfigReader& config) {
   const std::int64_t group = group_size(config, {"group_size"}, 128);
   keep_plain(storage, config.texts("modules_to_not_convert"));
   read_dynamic(config, bits, group, storage);
+  read_extra_config(config, bits, group, storage);
   if (config.has("modules_in_block_to_quantize")) {
     storage.notes.emplace_back(
         "quantization_config: modules_in_block_to_quantize is counted as all matrices of a layer");
@@ -77,6 +139,7 @@ WeightStorage read_hqq(ConfigReader& config) {
   keep_plain(storage, skipped.empty() ? std::vector<std::string>{"lm_head"} : skipped);
   auto quant = config.object("quant_config");
   if (!quant || !quant->is_object("weight_quant_params")) {
+    storage.bytes_known = false;
     storage.notes.emplace_back(
         "quantization_config: hqq with other bits per module is counted in the unquantised type");
     return storage;
@@ -98,32 +161,20 @@ WeightStorage read_hqq(ConfigReader& config) {
 }
 
 // EXL2 spends its bits unevenly over the columns; config.json states the average with scales
-// (turboderp/exllamav2, doc/convert.md, --bits and --head_bits).
+// (turboderp/exllamav2, doc/convert.md, --bits and --head_bits). Everything else is written in
+// float16, whatever torch_dtype says (conversion/compile.py).
 WeightStorage read_exl2(ConfigReader& config) {
-  constexpr double kPerThousand = 1000;
-  const auto average = [](double bits) {
-    return StorageFormat{fmt::format("EXL2, {:g} bits on average", bits),
-                         {.bits = static_cast<std::int64_t>(std::llround(bits * kPerThousand)),
-                          .block = {1, 1000},
-                          .along = PackedAlong::flat}};
-  };
-  WeightStorage storage{.plain_type = "float16"};
-  const double bits = config.number_or({"bits"}, 4);
-  const double head_bits = config.number_or({"head_bits"}, 6);
-  if (bits <= 0 || bits > 16 || head_bits <= 0 || head_bits > 16) {
-    config.fail("bits", "expected more than 0 and at most 16 bits", "write the average bits");
-  }
-  storage.rules.push_back({.format = average(bits), .kinds = layer_matrices()});
-  storage.rules.push_back({.format = average(head_bits), .kinds = {ModuleKind::head}});
-  // Everything else is written in float16, whatever torch_dtype says (conversion/compile.py).
+  WeightStorage storage = read_average_bits(config, "EXL2", "exl2");
   storage.rules.push_back(
       {.format = plain_format("float16"),
        .kinds = {ModuleKind::router, ModuleKind::embedding, ModuleKind::convolution,
                  ModuleKind::tower, ModuleKind::other}});
-  storage.notes.emplace_back(
-      "quantization_config: exl2 states average bits per weight, so bytes are estimates");
   return storage;
 }
+
+// EXL3 gives layers whole bits whose average config.json states (turboderp/exllamav3,
+// doc/convert.md).
+WeightStorage read_exl3(ConfigReader& config) { return read_average_bits(config, "EXL3", "exl3"); }
 
 // BitNet b1.58 stores four ternary numbers of a column in a byte, and a scale of 16 bits per
 // matrix; "online" quantises weights that are stored whole (transformers, integrations/bitnet.py).

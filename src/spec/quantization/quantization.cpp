@@ -34,7 +34,9 @@ constexpr std::array kMethods{
     Method{"bitsandbytes", read_bitsandbytes},
     Method{"hqq", read_hqq},
     Method{"torchao", read_torchao},
+    Method{"intel/auto-round", read_gptq},
     Method{"exl2", read_exl2},
+    Method{"exl3", read_exl3},
     Method{"bitnet", read_bitnet_weights},
 };
 
@@ -61,7 +63,7 @@ WeightStorage read_method(ConfigReader& config, const std::string& name) {
   if (name == "mlx") return read_mlx(config);
   const auto* const method = std::ranges::find(kMethods, name, &Method::name);
   if (method != kMethods.end()) return method->read(config);
-  WeightStorage unknown;
+  WeightStorage unknown{.bytes_known = false};
   unknown.notes.push_back(
       fmt::format("quantization_config: the method \"{}\" is not known; weights are counted in the "
                   "unquantised type",
@@ -117,7 +119,8 @@ void read_quantization(ConfigReader& config, ModelSpec& spec) {
       continue;
     }
     auto quantization = config.object(key);
-    if (!quantization || !spec.quantization.empty()) continue;
+    const bool states_none = !quantization || quantization->keys().empty();
+    if (states_none || !spec.quantization.empty()) continue;
     spec.quantization = method_name(*quantization);
     const WeightStorage family = std::exchange(spec.storage, {});
     spec.storage = read_method(*quantization, spec.quantization);
