@@ -28,11 +28,11 @@ constexpr SourcedEfficiency kAmpereTraining{
 /// Matrix: the 43 % MFU of 8,192 devices. Memory between A100 and B200, whose bandwidths lie on
 /// either side; network as on A100.
 constexpr SourcedEfficiency kHopperTraining{
-    {0.67, 0.60, 0.62}, kPublished, "Llama 3 405B on H100: arXiv 2407.21783, Table 4", 0.15};
+    {0.67, 0.60, 0.62}, kPublished, "Llama 3 405B on H100: arXiv 2407.21783, Table 4", 0.2};
 /// Eight steps, three constants. Megatron's element-wise kernels move about as many bytes per
 /// second as on A100.
 constexpr SourcedEfficiency kBlackwellTraining{
-    {0.54, 0.34, 0.46}, kPublished, "Megatron-LM on 8 B200: eight steps in SimuMax's table", 0.1};
+    {0.54, 0.34, 0.46}, kPublished, "Megatron-LM on 8 B200: eight steps in SimuMax's table", 0.15};
 /// 20 offline throughputs of Llama 3 8B, 70B and 405B, by simulation (reports/published.md), with
 /// the latencies of collective_time.cpp and tiles in waves (docs/device-time.md). NVLink's protocol
 /// leaves some 370 of 450 GB/s, without NVLink SHARP (github.com/NVIDIA/nccl-tests, issue 212).

@@ -57,6 +57,8 @@ class Planner::Implementation : public PlannerSetup {
   explicit Implementation(PlannerSetup setup) : PlannerSetup(std::move(setup)) {}
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
+  /// As DeviceRates::time_range, of the plan's time.
+  [[nodiscard]] double time_range(const ParallelPlan& plan) const;
   void replace_rates(const DeviceRates& replacement);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
   std::vector<Integer> stage_weights(const PlanChoice& choice);
@@ -95,6 +97,8 @@ class Planner::Implementation : public PlannerSetup {
   /// Bytes per second that each of `ranks` sends in a collective, of which neighbours are `apart`
   /// devices apart. Rings between nodes use the ports of all ranks of a node.
   [[nodiscard]] double rate_among(std::int64_t ranks, std::int64_t apart) const noexcept;
+  /// Bytes per second from a device to the one `apart` devices on.
+  [[nodiscard]] double send_rate(std::int64_t apart) const noexcept;
   [[nodiscard]] Workload workload_of(Pass pass, std::int64_t batch, std::int64_t seq_len,
                                      std::int64_t past_len) const;
   /// `workload` with the images and the sound of its sequences.

@@ -39,16 +39,43 @@ double computing_share(const ParallelPlan& plan, std::int64_t processors) {
   return shares ? 1 - kExchangeProcessors / all : 1;
 }
 
+/// Of a port, what collectives reach: 44 of 50 GB/s by DeepEP between 8 nodes (docs/legacy.md,
+/// whose logical 51 count a token's own node), 85 to 96 of 100 by NCCL between 3
+/// (github.com/NVIDIA/ nccl-tests, issue 119). The architecture's fraction is that of links inside
+/// the node.
+constexpr double kPortShare = 0.85;
+
+double port_share(const DeviceRates& rates) {
+  switch (rates.efficiency_origin) {
+    case EfficiencyOrigin::published:
+    case EfficiencyOrigin::assumed:
+      return std::max(kPortShare, rates.efficiency.network);
+    case EfficiencyOrigin::measured:
+    case EfficiencyOrigin::fitted:
+    case EfficiencyOrigin::given:
+      break;
+  }
+  return rates.efficiency.network;
+}
+
 }  // namespace
 
 double Planner::Implementation::rate_among(std::int64_t ranks, std::int64_t apart) const noexcept {
   const Interconnect& link = rates.link;
-  const double inside = link.intra_node_bytes_per_s;
-  if (ranks * apart <= link.devices_per_node) return rates.efficiency.network * inside;
+  const double inside = rates.efficiency.network * link.intra_node_bytes_per_s;
+  if (ranks * apart <= link.devices_per_node) return inside;
   // NCCL makes as many rings as there are ports, each of which leaves the node at another rank.
   const std::int64_t ports = std::max<std::int64_t>(1, link.devices_per_node / apart);
-  const double outside = static_cast<double>(ports) * *link.inter_node_bytes_per_s;
-  return rates.efficiency.network * (ports == 1 ? outside : std::min(inside, outside));
+  const double outside =
+      port_share(rates) * static_cast<double>(ports) * *link.inter_node_bytes_per_s;
+  return ports == 1 ? outside : std::min(inside, outside);
+}
+
+double Planner::Implementation::send_rate(std::int64_t apart) const noexcept {
+  const Interconnect& link = rates.link;
+  const bool inside = 2 * apart <= link.devices_per_node;
+  return rates.efficiency.network *
+         (inside ? link.intra_node_bytes_per_s : *link.inter_node_bytes_per_s);
 }
 
 detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& plan) const noexcept {
@@ -60,8 +87,9 @@ detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& pl
   links.ranks_of_node = std::min(plan.expert, of_node);
   links.exchange = plan.expert_exchange;
   links.inside_bytes_per_s = rates.efficiency.network * rates.link.intra_node_bytes_per_s;
-  links.outside_bytes_per_s = rates.efficiency.network * rates.link.inter_node_bytes_per_s.value_or(
-                                                             rates.link.intra_node_bytes_per_s);
+  links.outside_bytes_per_s = rates.link.inter_node_bytes_per_s
+                                  ? port_share(rates) * *rates.link.inter_node_bytes_per_s
+                                  : links.inside_bytes_per_s;
   return links;
 }
 

@@ -274,6 +274,42 @@ def narayanan(tool, groups):
             f"- {spread(errors)}.", ""]
 
 
+# Training on many nodes
+
+
+def megatron_bridge_command(row):
+    interleave = int(row["vp"]) if int(row["pp"]) > 1 else 1
+    words = ["fit", row["model"], "--machine", row["machine"], "--phase", "train", "--count", row["devices"], "--tp",
+             row["tp"], "--pp", row["pp"], "--cp", row["cp"], "--ep", row["ep"], "--interleave", interleave, "--seq", row["seq"],
+             "--batch", row["global_batch"], "--micro-batch", row["micro_batch"], "--attention", "fused", "--zero",
+             3 if row["fsdp"] == "1" else 1, "--dp-overlap", "on", "--recipe",
+             "fp8-transformer-engine" if row["precision"] == "fp8" else "megatron", "--memory", "10TB"]
+    return [str(word) for word in words] + (["--sp"] if row["tp"] != "1" else [])
+
+
+def megatron_bridge(tool, groups):
+    with open(DATA / "training" / "megatron_bridge.csv", encoding="utf-8") as file:
+        rows = list(DictReader(file))
+    lines, errors, outside = [], [], 0
+    for row in rows:
+        time = tool.json(*megatron_bridge_command(row))["time"]
+        tokens = int(row["global_batch"]) * int(row["seq"]) / int(row["devices"])
+        measured = tokens / float(row["tokens_per_s_per_device"])
+        errors.append(off(time["iteration_s"], measured))
+        inside = time["low_s"] <= measured <= time["high_s"]
+        outside += not inside
+        groups.add(f"training steps, Megatron-Bridge, {row['machine']}", errors[-1], inside)
+        lines.append([f"{row['model']}, {row['devices']} × {row['machine']}, {row['precision']}", f"{measured:.2f}",
+                      f"{time['iteration_s']:.2f}", signed(errors[-1])])
+    return ["## Training steps by recipes", "",
+            "Megatron-Bridge 25.11 ([megatron_bridge.csv](../tests/data/training/megatron_bridge.csv)), with data-parallel "
+            "communication overlapped and nothing recomputed: the table does not state what its recipes recompute, so that "
+            "memory is not held against the device. Nothing is fitted to these rows; the ranges of Hopper's and Blackwell's "
+            "steps cover them.", "",
+            *table(["Run", "Measured [s]", "Predicted [s]", "Off [%]"], lines), "",
+            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
+
+
 # Serving
 
 
@@ -404,7 +440,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(binary, folder)
         groups = Groups()
-        sections = [*b200(tool, groups), *a100(tool, groups), *serving(tool, groups), *llama_bench(tool, groups)]
+        sections = [*b200(tool, groups), *a100(tool, groups), *megatron_bridge(tool, groups),
+                    *serving(tool, groups), *llama_bench(tool, groups)]
         lines = ["# Predictions beside published runs", "",
                  "Every published run that the repository holds, beside what headroom predicts for it; differences are "
                  "(predicted − measured)/measured. Made by `python3 tests/bench/published.py build/release/headroom --update`; "

@@ -183,7 +183,7 @@ TEST_CASE("published throughputs are below those predicted, by a fifth if expert
         rate / static_cast<double>(ranks) / std::stod(row.at("tokens_per_s_per_device")) - 1;
     MESSAGE(row.at("source"), " ", row.at("phase"), ": ", 100 * error, " %");
     CHECK(error > 0);
-    CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.5));
+    CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.55));
   }
 }
 
