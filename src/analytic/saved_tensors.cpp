@@ -7,6 +7,7 @@
 
 #include "block_ledger.h"
 #include "op_cost.h"
+#include "saved_biases.h"
 #include "saved_chunks.h"
 
 namespace headroom::detail {
@@ -74,31 +75,12 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const PositionTableRows&) {}
   void operator()(const DisentangledBias& op) {
-    // Saves the table for its projections, and these for the scores: a copy per sequence in the
-    // reference code.
-    const AttentionShape& shape = op.shape;
-    const Expr projected = op.projections() * op.positions * shape.heads * shape.head_dim;
-    keep(node_->inputs[1], "relative embeddings", op.positions * op.width * kActivationBytes);
-    keep(node_->inputs[0], "query", shape.query_elements() * kActivationBytes);
-    keep(node_->inputs[0], "key", shape.key_elements() * kActivationBytes);
-    const Expr copies = kernels_ == Kernels::reference ? shape.batch : Expr(Integer{1});
-    keep_core("projected positions", copies * projected * kActivationBytes, SavedKind::tensor);
-    keep_core("distances", shape.queries * shape.keys * kIndexBytes, SavedKind::input_data);
+    const bool copied = kernels_ == Kernels::reference;
+    const Expr copies = copied ? op.shape.batch : Expr(Integer{1});
+    keep_disentangled(op, node_->inputs, copies, *this);
   }
   void operator()(const RelativeSinusoids&) {}
-  void operator()(const TransformerXlBias& op) {
-    const AttentionShape& shape = op.shape;
-    // The queries with each of the three biases, the keys, and those of the positions.
-    for (const char* const name :
-         {"query and content bias", "query and position bias", "query and segment bias"}) {
-      keep_new(name, shape.query_elements() * kActivationBytes);
-    }
-    keep(node_->inputs[0], "key", shape.key_elements() * kActivationBytes);
-    keep(node_->inputs[1], "position keys",
-         shape.batch * op.positions * shape.heads * shape.head_dim * kActivationBytes);
-    keep_core("segments", shape.batch * shape.queries * shape.keys * op.segments * kActivationBytes,
-              SavedKind::input_data);
-  }
+  void operator()(const TransformerXlBias& op) { keep_transformer_xl(op, node_->inputs, *this); }
   void operator()(const ChannelScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
   }

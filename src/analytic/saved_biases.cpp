@@ -1,0 +1,33 @@
+#include "saved_biases.h"
+
+#include "op_cost.h"
+
+namespace headroom::detail {
+
+void keep_disentangled(const DisentangledBias& op, std::span<const TensorId> inputs,
+                       const Expr& copies, BlockLedger& ledger) {
+  const AttentionShape& shape = op.shape;
+  const Expr projected = op.projections() * op.positions * shape.heads * shape.head_dim;
+  ledger.keep(inputs[1], "relative embeddings", op.positions * op.width * kActivationBytes);
+  ledger.keep(inputs[0], "query", shape.query_elements() * kActivationBytes);
+  ledger.keep(inputs[0], "key", shape.key_elements() * kActivationBytes);
+  ledger.keep_core("projected positions", copies * projected * kActivationBytes, SavedKind::tensor);
+  ledger.keep_core("distances", shape.queries * shape.keys * kIndexBytes, SavedKind::input_data);
+}
+
+void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> inputs,
+                         BlockLedger& ledger) {
+  const AttentionShape& shape = op.shape;
+  for (const char* const name :
+       {"query and content bias", "query and position bias", "query and segment bias"}) {
+    ledger.keep_new(name, shape.query_elements() * kActivationBytes);
+  }
+  ledger.keep(inputs[0], "key", shape.key_elements() * kActivationBytes);
+  ledger.keep(inputs[1], "position keys",
+              shape.batch * op.positions * shape.heads * shape.head_dim * kActivationBytes);
+  ledger.keep_core("segments",
+                   shape.batch * shape.queries * shape.keys * op.segments * kActivationBytes,
+                   SavedKind::input_data);
+}
+
+}  // namespace headroom::detail

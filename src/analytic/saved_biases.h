@@ -1,0 +1,20 @@
+// Tensors that biases of scores by relative positions save (DeBERTa, XLNet). Internal to
+// src/analytic.
+#pragma once
+
+#include <span>
+
+#include "block_ledger.h"
+
+namespace headroom::detail {
+
+/// The table for its projections, and these for the scores, in so many `copies`: the reference code
+/// makes one for each sequence. `inputs`: those of the operator.
+void keep_disentangled(const DisentangledBias& op, std::span<const TensorId> inputs,
+                       const Expr& copies, BlockLedger& ledger);
+
+/// The queries with each of the three biases, the keys, and those of the positions.
+void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> inputs,
+                         BlockLedger& ledger);
+
+}  // namespace headroom::detail
