@@ -57,8 +57,10 @@ void add_sample(const fs::path& file, Hash& hash) {
 std::string as_bytes(const std::vector<measured::NamedTensor>& tensors) {
   json header = json::array();
   for (const measured::NamedTensor& tensor : tensors) {
-    header.push_back(
-        {{"name", tensor.name}, {"shape", tensor.shape}, {"count", tensor.values.size()}});
+    header.push_back({{"name", tensor.name},
+                      {"shape", tensor.shape},
+                      {"count", tensor.values.size()},
+                      {"batch_dimension", tensor.batch_dimension}});
   }
   std::string bytes = header.dump() + "\n";
   for (const measured::NamedTensor& tensor : tensors) {
@@ -75,7 +77,8 @@ std::vector<measured::NamedTensor> tensors_of(const std::string& bytes) {
   std::vector<measured::NamedTensor> tensors;
   const json header = json::parse(std::string_view(bytes).substr(0, place++));
   for (const json& entry : header) {
-    measured::NamedTensor tensor{entry.at("name"), entry.at("shape"), {}};
+    measured::NamedTensor tensor{
+        entry.at("name"), entry.at("shape"), {}, entry.at("batch_dimension")};
     tensor.values.resize(entry.at("count"));
     const std::size_t size = tensor.values.size() * sizeof(float);
     std::memcpy(tensor.values.data(), bytes.data() + place, size);

@@ -39,6 +39,36 @@ std::int64_t eager_floats(const AttentionArguments& args) {
   return rows * (args.head_dim + args.keys) + args.batch * args.keys * args.head_dim;
 }
 
+/// Rows of tokens and of compressed keys that a pass sees at most, and the caches that hold them.
+struct KeySources {
+  std::int64_t most_tokens = 0;
+  std::int64_t most_entries = 0;
+  std::string token_cache;  ///< empty: the projections of the pass
+  std::string entry_cache;  ///< likewise
+};
+
+/// The operands that no run changes: queries, contexts and strides.
+void set_query_operands(const float* queries, AttentionArguments& args) {
+  args.window = {};
+  args.q = queries;
+  args.q_stride = args.heads * args.head_dim;
+  args.q_batch_stride = args.queries * args.q_stride;
+  args.out_stride = args.heads * args.value_head_dim;
+  args.out_batch_stride = args.queries * args.out_stride;
+}
+
+/// Sets the keys of `layer` that a pass after `past` tokens sees.
+void set_keys(const KeySources& sources, std::int64_t past, std::int64_t layer, KvCache& cache,
+              MixedKeys& keys) {
+  const bool entries_cached = !sources.entry_cache.empty();
+  keys.past = keys.cached || entries_cached ? past : 0;
+  if (keys.cached) keys.tokens = cache.data(sources.token_cache, layer);
+  if (entries_cached) keys.entries = cache.data(sources.entry_cache, layer);
+  const std::int64_t tokens = keys.past + keys.queries;
+  keys.token_keys = keys.cached ? std::min(sources.most_tokens, tokens) : sources.most_tokens;
+  keys.entry_keys = std::min(sources.most_entries, tokens / keys.rate);
+}
+
 }  // namespace
 
 StepBuilder::Run StepBuilder::operator()(const KeyCompression& op) {
@@ -69,59 +99,57 @@ bool StepBuilder::mixes_keys() const {
   return spec().main_stack().self_attention.shared_key_value.has_value();
 }
 
-StepBuilder::MixedOperands StepBuilder::mixed_operands(const AttentionShape& shape,
-                                                       const ScoreShaping& shaping) {
-  const auto tensor = [&](std::size_t index) -> const Tensor& {
-    return program_.graph_.tensors[node_->inputs.at(index)];
-  };
-  const auto rows_of = [&](std::size_t index) { return integer(tensor(index).shape[1]); };
+MixedKeys StepBuilder::mixed_keys(const AttentionArguments& args,
+                                  const ScoreShaping& shaping) const {
   const bool chosen = shaping.mask == KeyMask::indexer;
   const bool compressed = node_->inputs.size() > (chosen ? 3U : 2U);
   const LayerTraits& traits = program_.graph_.traits;
-  auto held = std::make_shared<GatheredKeys>();
-  MixedKeys& mixed = held->mixed;
-  AttentionArguments& args = held->args;
-  args = attention_sizes(shape);
-  apply_score_shaping(args, shaping);
-  args.window = {};
-  args.q = input(0);
-  args.q_stride = args.heads * args.head_dim;
-  args.q_batch_stride = args.queries * args.q_stride;
-  args.out_stride = args.heads * args.value_head_dim;
-  args.out_batch_stride = args.queries * args.out_stride;
-  mixed.batch = args.batch;
-  mixed.queries = args.queries;
-  mixed.width = args.head_dim;
-  mixed.window = shaping.window.size;
-  mixed.cached = is_cached(tensor(1).type);
-  if (mixed.cached && args.queries > 1) {
+  MixedKeys keys;
+  keys.batch = args.batch;
+  keys.queries = args.queries;
+  keys.width = args.head_dim;
+  keys.window = shaping.window.size;
+  keys.cached = is_cached(program_.graph_.tensors[node_->inputs[1]].type);
+  if (!keys.cached) keys.tokens = input(1);
+  if (compressed) keys.entries = input(2);  // null for those of a cache
+  if (compressed) keys.rate = chosen ? traits.indexed_rate : traits.heavy_compression_rate;
+  if (chosen) keys.choice = program_.pointer(node_->inputs.back());
+  if (keys.cached && args.queries > 1) {
     throw Error(ErrorCode::invalid_input, "layers with a window decode one token per step",
                 program_.spec_.name, "use a sequence length of 1, or the prefill phase");
   }
-  const std::int64_t most_tokens = rows_of(1);
-  mixed.token_stride = most_tokens * mixed.width;
-  const std::int64_t most_entries = compressed ? rows_of(2) : 0;
-  mixed.entry_stride = most_entries * mixed.width;
-  if (compressed) mixed.rate = chosen ? traits.indexed_rate : traits.heavy_compression_rate;
-  const std::int64_t most = most_tokens + most_entries;
-  held->keys = scratch(args.batch * most * mixed.width);
+  return keys;
+}
+
+StepBuilder::MixedOperands StepBuilder::mixed_operands(const AttentionShape& shape,
+                                                       const ScoreShaping& shaping) {
+  auto held = std::make_shared<GatheredKeys>();
+  AttentionArguments& args = held->args;
+  args = attention_sizes(shape);
+  apply_score_shaping(args, shaping);
+  set_query_operands(input(0), args);
+  MixedKeys& keys = held->mixed;
+  keys = mixed_keys(args, shaping);
+  const Tensor& tokens = program_.graph_.tensors[node_->inputs[1]];
+  KeySources sources;
+  sources.most_tokens = integer(tokens.shape[1]);
+  if (keys.cached) sources.token_cache = tokens.name;
+  if (keys.rate > 1) {
+    const Tensor& entries = program_.graph_.tensors[node_->inputs[2]];
+    sources.most_entries = integer(entries.shape[1]);
+    if (is_cached(entries.type)) sources.entry_cache = entries.name;
+  }
+  keys.token_stride = sources.most_tokens * keys.width;
+  keys.entry_stride = sources.most_entries * keys.width;
+  const std::int64_t most = sources.most_tokens + sources.most_entries;
+  held->keys = scratch(args.batch * most * keys.width);
   held->mask = scratch(args.batch * args.queries * most);
-  const bool entries_cached = compressed && is_cached(tensor(2).type);
   MixedOperands operands;
   operands.largest = args;
   operands.largest.keys = most;
-  const float* const tokens = mixed.cached ? nullptr : input(1);
-  const float* const entries = compressed && !entries_cached ? input(2) : nullptr;
-  const float* const choice = chosen ? program_.pointer(node_->inputs.back()) : nullptr;
-  operands.gathered = [=, name = tensor(1).name, entry_name = compressed ? tensor(2).name : "",
-                       cache = &program_.cache_, lengths = &program_.lengths_](std::int64_t layer) {
-    MixedKeys& keys = held->mixed;
-    keys.past = keys.cached || entries_cached ? lengths->past : 0;
-    keys.tokens = keys.cached ? cache->data(name, layer) : tokens;
-    keys.token_keys = keys.cached ? std::min(most_tokens, keys.past + keys.queries) : most_tokens;
-    keys.entries = entries_cached ? cache->data(entry_name, layer) : entries;
-    keys.entry_keys = std::min(most_entries, (keys.past + keys.queries) / keys.rate);
-    keys.choice = choice;
+  operands.gathered = [held, sources, cache = &program_.cache_,
+                       lengths = &program_.lengths_](std::int64_t layer) {
+    set_keys(sources, lengths->past, layer, *cache, held->mixed);
     return held->gather();
   };
   operands.again = [held](std::int64_t /*layer*/) { return held->args; };

@@ -26,8 +26,9 @@ void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const
 void OutputCollector::add_streams(const std::string& name, const float* data) {
   const StackSpec& stack = spec_.main_stack();
   if (stack.altup) {
-    return add(name, {stack.altup->inputs, lengths_.batch, lengths_.seq_len, spec_.hidden_size},
-               data);
+    add(name, {stack.altup->inputs, lengths_.batch, lengths_.seq_len, spec_.hidden_size}, data);
+    if (data != nullptr) tensors_.back().batch_dimension = 1;
+    return;
   }
   add(name, {lengths_.batch, lengths_.seq_len, stack.hyper_connections->streams, spec_.hidden_size},
       data);

@@ -29,15 +29,9 @@ TokenInputs share_of(TokenInputs tokens, GroupPosition replica) {
   return tokens;
 }
 
-/// The dimension of the sequences in a shape: the first, but after AltUp's streams.
-std::size_t batch_dimension(const std::vector<std::int64_t>& shape) {
-  return shape.size() == 4 ? 1 : 0;
-}
-
 /// Values of all sequences in one of the dimensions before them.
 std::ptrdiff_t block_size(const NamedTensor& tensor) {
-  const auto from =
-      tensor.shape.begin() + static_cast<std::ptrdiff_t>(batch_dimension(tensor.shape));
+  const auto from = tensor.shape.begin() + static_cast<std::ptrdiff_t>(tensor.batch_dimension);
   return std::accumulate(from, tensor.shape.end(), std::ptrdiff_t{1}, std::multiplies<>{});
 }
 
@@ -64,8 +58,8 @@ Workload workload_of_replica(Workload whole, GroupPosition replica) {
 }
 
 NamedTensor output_of_replica(const NamedTensor& whole, GroupPosition replica) {
-  NamedTensor own{whole.name, whole.shape, {}};
-  own.shape[batch_dimension(own.shape)] /= replica.ranks;
+  NamedTensor own{whole.name, whole.shape, {}, whole.batch_dimension};
+  own.shape[own.batch_dimension] /= replica.ranks;
   const std::ptrdiff_t share = block_size(own);
   for (auto block = whole.values.begin(); block != whole.values.end(); block += block_size(whole)) {
     const auto begin = block + replica.rank * share;
@@ -84,8 +78,7 @@ void append_replica(const NamedTensor& next, NamedTensor& whole) {
     values.insert(values.end(), to_add, to_add + added);
     to_add += added;
   }
-  const std::size_t dimension = batch_dimension(whole.shape);
-  whole.shape[dimension] += next.shape[dimension];
+  whole.shape[whole.batch_dimension] += next.shape[whole.batch_dimension];
   whole.values = std::move(values);
 }
 

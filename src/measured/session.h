@@ -21,6 +21,7 @@ struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
   std::vector<float> values;
+  std::size_t batch_dimension = 0;  ///< of the sequences: after the streams of AltUp
 };
 
 /// Greedy generation: prompt and new tokens, and the logits that chose each new token.

@@ -13,6 +13,7 @@
 #include "kernels/blocked_attention.h"
 #include "kernels/convolution.h"
 #include "kernels/experts.h"
+#include "kernels/key_compression.h"
 #include "kernels/normalize.h"
 #include "kernels/rotary.h"
 #include "kernels/sliding_chunks.h"
@@ -163,6 +164,8 @@ class StepBuilder {
     AttentionArguments largest;  ///< sizes
   };
   [[nodiscard]] bool mixes_keys() const;
+  [[nodiscard]] MixedKeys mixed_keys(const AttentionArguments& args,
+                                     const ScoreShaping& shaping) const;
   [[nodiscard]] MixedOperands mixed_operands(const AttentionShape& shape,
                                              const ScoreShaping& shaping);
   [[nodiscard]] Run mixed_fused(const FusedAttention& op);

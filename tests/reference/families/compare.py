@@ -9,7 +9,13 @@ import torch
 from folders import largest_excess, read_folder
 from weights import read_safetensors
 
-BUFFERS = ("e_score_correction_bias", "gate.expert_bias", "final_logits_bias")
+BUFFERS = (
+    "e_score_correction_bias",
+    "gate.expert_bias",
+    "final_logits_bias",
+    "ffn.gate.bias",
+    "tid2eid",
+)
 
 
 def is_parameter(name):
