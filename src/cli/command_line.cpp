@@ -326,7 +326,9 @@ std::string Command::restated(const std::vector<OptionValue>& changes) const {
     if (repeated || is_changed(*option)) continue;
     if (!option->get_positional()) line += " --" + option->get_lnames().front();
     if (option->get_expected_max() == 0) continue;  // a flag
-    for (const std::string& value : option->results()) line += " " + in_shell(value);
+    for (const std::string& value : option->results()) {
+      if (!value.empty()) line += " " + in_shell(value);  // an option may stand alone
+    }
   }
   for (const OptionValue& change : changes) {
     if (!change.value.empty()) line += " " + change.name + " " + change.value;

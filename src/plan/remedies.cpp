@@ -21,6 +21,8 @@ std::optional<PlanChoice> best_plan(const Planner& planner, const PlanRequest& r
   space.fixed.zero = request.choice.zero;
   space.fixed.interleave = 1;
   space.fixed.micro_batch = request.micro_batch;
+  space.fixed.expert_exchange = request.choice.parallel.expert_exchange;
+  space.fixed.batch_overlap = request.choice.parallel.batch_overlap;
   const PlanSearch search = search_plans(planner, space);
   if (search.best.empty()) return std::nullopt;
   return search.best.front().choice;
@@ -48,6 +50,19 @@ void add_recomputation(Planner& planner, PlanRequest request, const Load& load,
   }
 }
 
+/// The largest legal batch of at most `batch`: interleaving needs as many micro-batches as stages,
+/// or a multiple. 0 if none is.
+std::int64_t legal_batch(const PlanRequest& request, Load load, const ShardingLimits& limits) {
+  const PlanChoice given = resolve(request, load);
+  const ParallelPlan& plan = given.parallel;
+  const std::int64_t unit = plan.pipeline * plan.data * given.micro_batch;
+  const std::int64_t least = std::max<std::int64_t>(0, load.batch_size - 2 * unit);
+  for (; load.batch_size > least; --load.batch_size) {
+    if (!broken_rule(resolve(request, load), load, limits)) return load.batch_size;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request, const Load& load,
@@ -60,7 +75,8 @@ std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request, c
   add_recomputation(planner, request, load, remedies);
   const std::int64_t context = result.largest_context.value_or(0);
   if (context > planner.tower_tokens()) remedies.emplace_back(ShorterContext{context});
-  const std::int64_t batch = result.largest_batch.value_or(0);
+  const std::int64_t batch = legal_batch(request, {result.largest_batch.value_or(0), load.seq_len},
+                                         planner.limits(load.seq_len));
   if (batch > 0) remedies.emplace_back(SmallerBatch{batch});
   return remedies;
 }

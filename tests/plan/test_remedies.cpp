@@ -82,6 +82,25 @@ TEST_CASE("too many sequences are offered a smaller batch and a shorter context"
   CHECK(offers<ShorterContext>(report));
 }
 
+TEST_CASE("a smaller batch keeps the micro-batches that interleaving needs") {
+  const PlanQuestion question = question_about("llama-3.1-405b", Purpose::train, {2048, 8192});
+  PlanRequest request;
+  request.choice.parallel.tensor = 8;
+  request.choice.parallel.sequence = SequenceParallel::on;
+  request.choice.parallel.pipeline = 16;
+  request.choice.parallel.interleave = 8;
+  request.choice.parallel.data = 64;
+  request.choice.zero = Zero::optimizer;
+  PlanQuestion asked = question;
+  asked.devices = 8192;
+  asked.query.attention = AttentionImplementation::fused;
+  const FitReport report = make_fit_report(asked, request);
+  REQUIRE_FALSE(report.result.fits);
+  for (const Remedy& remedy : report.remedies) {
+    CHECK_MESSAGE(report_with(remedy, asked, request).result.fits, "remedy " << remedy.index());
+  }
+}
+
 TEST_CASE("a plan that fits has no remedies") {
   CHECK(make_fit_report(question_about("gpt2", Purpose::serve, {1, 1024}), {}).remedies.empty());
 }
