@@ -35,23 +35,6 @@ bool is_number(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// The single GGUF file in a folder, or the first of its split; empty if there is none.
-std::optional<fs::path> gguf_in(const fs::path& folder) {
-  std::vector<fs::path> found;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    if (entry.path().extension() != ".gguf") continue;
-    const auto part = part_name(entry.path().filename().string());
-    if (!part || part->number == "00001") found.push_back(entry.path());
-  }
-  if (found.size() > 1) {
-    throw Error(ErrorCode::invalid_input, fmt::format("contains {} GGUF models", found.size()),
-                folder.string(), "name one file");
-  }
-  if (found.empty()) return std::nullopt;
-  return found.front();
-}
-
 /// The file to open at `path`.
 fs::path model_listing_at(const fs::path& path) {
   std::error_code failed;
@@ -85,6 +68,29 @@ std::uint64_t split_count(const GgufFile& file) {
 }
 
 }  // namespace
+
+bool is_gguf_model(std::string_view file) {
+  return file.find("mmproj") == std::string_view::npos &&
+         file.find("imatrix") == std::string_view::npos;
+}
+
+std::optional<fs::path> gguf_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().extension() != ".gguf") continue;
+    const std::string name = entry.path().filename().string();
+    if (!is_gguf_model(name)) continue;
+    const auto part = part_name(name);
+    if (!part || part->number == "00001") found.push_back(entry.path());
+  }
+  if (found.size() > 1) {
+    throw Error(ErrorCode::invalid_input, fmt::format("contains {} GGUF models", found.size()),
+                folder.string(), "name one file");
+  }
+  if (found.empty()) return std::nullopt;
+  return found.front();
+}
 
 std::optional<PartName> part_name(const std::string& file) {
   constexpr std::string_view kOf = "-of-";

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gguf.h"
@@ -24,6 +25,13 @@ struct PartName {
 
 /// Empty if `file` is not named as one of several.
 [[nodiscard]] std::optional<PartName> part_name(const std::string& file);
+
+/// False for GGUF files that hold the tower of a multimodal model, or statistics for quantisation.
+[[nodiscard]] bool is_gguf_model(std::string_view file);
+
+/// The one GGUF model in `folder`, or the first file of its split; empty without one. Throws
+/// Error{invalid_input} for several.
+[[nodiscard]] std::optional<std::filesystem::path> gguf_in(const std::filesystem::path& folder);
 
 /// All tensors of a model, memory-mapped for its lifetime. Reads headers only, so that the time
 /// depends on the number of tensors, not on their size.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -70,6 +71,12 @@ std::string first_class(const json& config) {
   return named ? found->front().get<std::string>() : text_of(config, "_class_name");
 }
 
+/// A class that the family counts, or none: the family has a class of its own then.
+bool knows_class(const Family& family, const std::string& name) {
+  const std::vector<ModelClass>& list = family.classes.list;
+  return name.empty() || std::ranges::find(list, name, &ModelClass::name) != list.end();
+}
+
 /// The text model's config inside a multimodal one, else the config itself.
 const json& text_config(const json& config) {
   const auto found = config.find("text_config");
@@ -92,7 +99,10 @@ StatedModel read_stated_config(const std::filesystem::path& config) {
   // A family reads its own text model: clip that of type clip_text_model.
   const bool knows_text = text_type.empty() || text_type == stated.model_type + "_text_model" ||
                           find_family(text_type) != nullptr;
-  stated.is_known = find_family(stated.model_type) != nullptr && knows_text;
+  const Family* const family = find_family(stated.model_type);
+  stated.has_known_type = family != nullptr && knows_text;
+  stated.is_known =
+      stated.has_known_type && (of_diffusers || knows_class(*family, stated.architecture));
   for (const char* const key : {"dtype", "torch_dtype"}) {
     for (const json* const object : {&document, &text}) {
       if (stated.torch_dtype.empty()) stated.torch_dtype = without_torch(text_of(*object, key));

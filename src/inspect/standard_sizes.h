@@ -12,7 +12,8 @@ namespace headroom::detail {
 struct StatedModel {
   std::string model_type;                ///< empty: not stated
   std::string architecture;              ///< the class; empty: not stated
-  bool is_known = false;                 ///< a family reads it
+  bool is_known = false;                 ///< a family reads it, with this class
+  bool has_known_type = false;           ///< a family reads others of its type
   std::string torch_dtype;               ///< of the stored weights; empty: not stated
   std::optional<StandardSizes> sizes{};  ///< of the model, or of its text_config
   std::string missing;                   ///< the first key that `sizes` needs and the config lacks

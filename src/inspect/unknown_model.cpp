@@ -10,6 +10,7 @@
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "layouts/layouts.h"
+#include "model_files.h"
 #include "shard_index.h"
 #include "standard_sizes.h"
 
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 using detail::StatedModel;
 
 constexpr std::string_view kIndexSuffix = ".safetensors.index.json";
+constexpr std::string_view kPickleIndex = "pytorch_model.bin.index.json";
 
 bool is_file(const fs::path& path) {
   std::error_code failed;
@@ -43,8 +45,9 @@ std::optional<fs::path> weights_in(const fs::path& folder) {
     const std::vector<fs::path> found = files_ending(folder, ending);
     if (found.size() == 1) return found.front();
   }
-  // Several GGUF files may be one split: the reader of the folder knows.
-  if (!files_ending(folder, ".gguf").empty()) return folder;
+  if (auto gguf = checkpoint::gguf_in(folder)) return gguf;
+  // Pickles are not read, but their index states the sum.
+  if (is_file(folder / kPickleIndex)) return folder / kPickleIndex;
   return std::nullopt;
 }
 
@@ -85,11 +88,12 @@ StatedModel stated_at(const Place& place) {
   return none;
 }
 
-/// The sums of an index whose shards are absent; empty for files that are all at hand.
+/// The sums of an index whose shards are absent or pickles; empty for files that are all read.
 std::optional<ShardIndexTotals> index_totals(const fs::path& weights) {
-  if (!weights.filename().string().ends_with(kIndexSuffix)) return std::nullopt;
+  const bool has_pickles = weights.filename() == kPickleIndex;
+  if (!has_pickles && !weights.filename().string().ends_with(kIndexSuffix)) return std::nullopt;
   const checkpoint::ShardIndexSummary index = checkpoint::summarize_shard_index(weights);
-  if (index.absent_files == 0) return std::nullopt;
+  if (index.absent_files == 0 && !has_pickles) return std::nullopt;
   if (!index.total_size) {
     throw Error(ErrorCode::invalid_input,
                 fmt::format("{} of its files are absent, and it has no metadata.total_size",
@@ -168,6 +172,10 @@ std::optional<UnknownModel> read_unknown_model(const std::string& path,
   model.model_type = stated.model_type;
   model.architecture = stated.architecture;
   model.nearest_types = nearest_model_types(stated.model_type);
+  if (stated.has_known_type) {
+    model.notes.push_back(fmt::format("headroom knows the type {}, but not its class {}",
+                                      stated.model_type, stated.architecture));
+  }
   model.index = index_totals(*place.weights);
   if (!model.index) model.files = inspect_headers(place.weights->string());
   model.why_no_estimates = stated.missing;

@@ -27,8 +27,11 @@ std::string type_text(const UnknownModel& model) {
 std::string weights_text(const UnknownModel& model) {
   const std::string bytes = describe_bytes(model.weight_bytes());
   if (model.index) {
-    return fmt::format("{} according to the index · {} of its files missing", bytes,
-                       model.index->absent_files);
+    const std::string missing =
+        model.index->absent_files == 0
+            ? "its pickles are not read"
+            : fmt::format("{} of its files missing", model.index->absent_files);
+    return fmt::format("{} according to the index · {}", bytes, missing);
   }
   const auto bits = model.files->weights.bits_per_value();
   return fmt::format("{} · {} bits per weight · {} file{} · {} tensors", bytes,
@@ -119,7 +122,7 @@ Document to_document(const UnknownModel& model, Detail detail) {
   const std::optional<Integer> parameters = model.parameters();
   document.add_line("parameters", parameters
                                       ? with_separators(*parameters)
-                                      : "not stated by the index, and the shards are absent");
+                                      : "not stated by the index, and the shards are not read");
   document.add_line("weights", weights_text(model));
   if (model.files && detail == Detail::operators) {
     document.blocks.emplace_back(component_table(*model.files, model.files->components.size()));

@@ -18,6 +18,7 @@
 #include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
+#include "stores.h"
 #include "towers/pixel_limits.h"
 
 namespace headroom {
@@ -174,6 +175,11 @@ Model load_path(const fs::path& path) {
   if (auto other = detail::read_other_layout(path)) return *std::move(other);
   if (fs::is_directory(path, failed)) {
     const bool has_config = fs::exists(path / "config.json", failed);
+    const auto snapshot = has_config ? std::nullopt : detail::snapshot_in(path);
+    if (snapshot) return load_path(*snapshot);
+    const bool only_gguf = !has_config && !checkpoint::safetensors_in(path);
+    const auto gguf = only_gguf ? checkpoint::gguf_in(path) : std::nullopt;
+    if (gguf) return read_gguf_file(*gguf);
     if (!has_config) throw_no_config(path, weight_files_at(path));
     return read_config_file(path / "config.json", folder_name(path), weight_files_at(path));
   }

@@ -80,6 +80,16 @@ std::optional<fs::path> snapshot_of(const fs::path& repository, const std::strin
 
 }  // namespace
 
+std::optional<fs::path> snapshot_in(const fs::path& folder) {
+  const std::string name = fs::weakly_canonical(folder).filename().string();
+  if (!name.starts_with(kModels)) return std::nullopt;
+  LocalModels problems;
+  const auto snapshot = snapshot_of(folder, name, problems);
+  if (problems.problems.empty()) return snapshot;
+  throw Error(ErrorCode::invalid_input, problems.problems.front().message, folder.string(),
+              "name one of its folders in snapshots/");
+}
+
 void add_hugging_face(LocalModels& local) {
   for (const fs::path& repository : folders_in(hub_folder())) {
     const std::string folder = repository.filename().string();

@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/model_source.h"
+#include "similar.h"
 #include "stores.h"
 
 namespace headroom {
@@ -33,6 +34,20 @@ Wanted wanted(const std::string& name) {
   throw Error(ErrorCode::invalid_input, fmt::format("contains {} GGUF models", files.size()), name,
               fmt::format("name one of them: {}{}", fmt::join(first, ", "),
                           listed < files.size() ? ", …" : ""));
+}
+
+/// A name of Ollama's without a tag, or the only one that differs by upper and lower case.
+std::optional<LocalModel> find_nearly(const LocalModels& local, const Wanted& want) {
+  const bool tagged = want.name.find(':') != std::string::npos;
+  std::vector<const LocalModel*> same;
+  for (const LocalModel& model : local.models) {
+    if (want.store && model.store != *want.store) continue;
+    const bool of_ollama = model.store == ModelStore::ollama;
+    if (of_ollama && !tagged && model.name == want.name + ":latest") return model;
+    if (detail::lower_case(model.name) == detail::lower_case(want.name)) same.push_back(&model);
+  }
+  if (same.size() != 1) return std::nullopt;
+  return *same.front();
 }
 
 }  // namespace
@@ -98,7 +113,7 @@ std::optional<LocalModel> find_local_model(const LocalModels& local, const std::
     }
   }
   if (!files.empty()) refuse_several(name, files);
-  return std::nullopt;
+  return find_nearly(local, want);
 }
 
 }  // namespace headroom

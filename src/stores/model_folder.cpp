@@ -31,10 +31,8 @@ struct GgufModel {
   std::int64_t bytes = 0;
 };
 
-/// GGUF also stores the towers of multimodal models, and statistics for quantisation.
-bool is_model(const std::string& gguf) {
-  return gguf.find("mmproj") == std::string::npos && gguf.find("imatrix") == std::string::npos;
-}
+/// The part of diffusers' pipelines that headroom reads.
+constexpr std::string_view kDenoiser = "transformer/";
 
 class FolderReader {
  public:
@@ -72,14 +70,16 @@ class FolderReader {
     const std::string file = path.filename().string();
     const std::string extension = path.extension().string();
     if (extension == ".gguf") {
-      if (is_model(file)) add_gguf_file(path, prefix + file, size);
+      if (checkpoint::is_gguf_model(file)) add_gguf_file(path, prefix + file, size);
     } else if (!prefix.empty()) {
-      return;
+      if (prefix == kDenoiser && extension == ".safetensors") denoiser_.add(size);
     } else if (extension == ".safetensors") {
       (file.starts_with("consolidated") ? consolidated_ : safetensors_).add(size);
     } else if (file.starts_with("pytorch_model") && extension == ".bin") {
       pytorch_.add(size);
-    } else if (file == "config.json") {
+    } else if (file == "model_index.json") {
+      is_pipeline_ = true;
+    } else if (file == "config.json" || file == "adapter_config.json") {
       has_config_ = true;
     }
   }
@@ -115,7 +115,9 @@ class FolderReader {
   }
 
   void add_config_model(const fs::path& folder) {
-    if (tensors().files > 0) {
+    if (is_pipeline_) {
+      add(name_, LocalFormat::config, folder, denoiser_.bytes);
+    } else if (tensors().files > 0) {
       add(name_, LocalFormat::safetensors, folder, tensors().bytes);
     } else if (has_config_ && pytorch_.files > 0) {
       add(name_, LocalFormat::pytorch, folder, pytorch_.bytes);
@@ -131,7 +133,9 @@ class FolderReader {
   FileSum safetensors_;
   FileSum consolidated_;
   FileSum pytorch_;
+  FileSum denoiser_;  ///< of a pipeline
   bool has_config_ = false;
+  bool is_pipeline_ = false;
 };
 
 }  // namespace

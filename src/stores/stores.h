@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "headroom/model_source.h"
@@ -11,6 +12,10 @@ namespace headroom::detail {
 /// Adds the models of the Hugging Face cache: models--ORG--NAME/snapshots/COMMIT, where refs/main
 /// holds the commit. Source: huggingface_hub, "Understand caching".
 void add_hugging_face(LocalModels& local);
+
+/// The snapshot of `folder`, if it is a repository in that cache. Throws Error{invalid_input} if it
+/// is not clear which one.
+[[nodiscard]] std::optional<std::filesystem::path> snapshot_in(const std::filesystem::path& folder);
 
 /// Adds the models of Ollama: manifests/HOST/NAMESPACE/NAME/TAG names the digest of a GGUF blob.
 /// Source: ollama, server/manifest.go and server/modelpath.go.

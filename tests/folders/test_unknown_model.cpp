@@ -116,6 +116,20 @@ TEST_CASE("an index gives the bytes of absent shards") {
   CHECK(refusal.find("no metadata.total_size") != std::string::npos);
 }
 
+// Falcon-7B's index: 7,217,189,760 parameters in bfloat16.
+TEST_CASE("the index of pickles gives their bytes, whether they are there or not") {
+  const TempFolder folder;
+  write_file(folder / "config.json", acme_config().dump());
+  const json index = {{"metadata", {{"total_size", 14434379520}}},
+                      {"weight_map", {{"a", "pytorch_model-00001-of-00002.bin"}}}};
+  write_file(folder / "pytorch_model.bin.index.json", index.dump());
+  CHECK(read(path_of(folder)).weight_bytes() == Integer{14434379520});
+  write_file(folder / "pytorch_model-00001-of-00002.bin", "pickle");
+  const UnknownModel model = read(path_of(folder));
+  CHECK(model.weight_bytes() == Integer{14434379520});
+  CHECK(model.estimates->parameters == Integer{7217189760});
+}
+
 TEST_CASE("weights without a config, and files by their path, are counted too") {
   const TempFolder folder;
   checkpoint::write_safetensors(folder / "consolidated.safetensors", some_tensors());
@@ -141,6 +155,22 @@ TEST_CASE("a GGUF file of an unknown architecture has its types and estimates") 
   CHECK(model.estimates->sizes.num_key_value_heads == 4);
 }
 
+// Such as Qwen2ForRewardModel, whose head is no class of transformers.
+TEST_CASE("a class that a known type's family lacks is counted from its files, with a note") {
+  const TempFolder folder;
+  json config = acme_config();
+  config["model_type"] = "qwen2";
+  config["architectures"] = {"Qwen2ForRewardModel"};
+  write_file(folder / "config.json", config.dump());
+  CHECK_FALSE(read_unknown_model(path_of(folder), {}).has_value());  // no weights to count
+  checkpoint::write_safetensors(folder / "model.safetensors", some_tensors());
+  const UnknownModel model = read(path_of(folder));
+  CHECK(model.parameters() == Integer{660});
+  REQUIRE(model.notes.size() == 1);
+  CHECK(model.notes.front() ==
+        "headroom knows the type qwen2, but not its class Qwen2ForRewardModel");
+}
+
 TEST_CASE("known models, and configs without weights, are not unknown") {
   const TempFolder folder;
   json config = acme_config();
@@ -148,6 +178,7 @@ TEST_CASE("known models, and configs without weights, are not unknown") {
   CHECK_FALSE(read_unknown_model(path_of(folder), {}).has_value());
   checkpoint::write_safetensors(folder / "model.safetensors", some_tensors());
   config["model_type"] = "llama";
+  config["architectures"] = {"LlamaForCausalLM"};
   write_file(folder / "config.json", config.dump());
   CHECK_FALSE(read_unknown_model(path_of(folder), {}).has_value());
   CHECK_FALSE(read_unknown_model("gpt2", {}).has_value());

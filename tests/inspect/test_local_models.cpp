@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "headroom/model_source.h"
@@ -129,6 +130,42 @@ TEST_CASE("a repository in the Hugging Face cache is loaded by its name") {
   CHECK(report.notes.empty());
 }
 
+TEST_CASE("a repository's folder in the Hugging Face cache is its snapshot") {
+  const Home home;
+  home.cache("models--acme--Tiny-GPT2", "config.json", golden_gpt2() / "config.json");
+  const fs::path repository =
+      home.folder().path() / ".cache/huggingface/hub/models--acme--Tiny-GPT2";
+  CHECK(load_model(repository.string()).spec.model_type == "gpt2");
+  fs::remove(repository / "refs/main");
+  fs::create_directories(repository / "snapshots/other");
+  CHECK(refusal_of([&] { (void)load_model(repository.string()); }).find("has 2 snapshots") !=
+        std::string::npos);
+}
+
+TEST_CASE("adapters and diffusers pipelines in the Hugging Face cache are models") {
+  const Home home;
+  const std::string hub = ".cache/huggingface/hub/models--acme--";
+  const auto recorded = read_json(data_folder() / "diffusion/pixart_tiny.json");
+  const std::string lora = hub + "Lora/snapshots/c/";
+  home.folder().write(lora + "adapter_config.json",
+                      R"({"peft_type": "LORA", "base_model_name_or_path": "tinyllama-1.1b",
+                          "r": 4, "target_modules": ["q_proj"]})");
+  home.folder().write(hub + "Sigma/snapshots/c/model_index.json",
+                      R"({"_class_name": "PixArtSigmaPipeline",
+                          "transformer": ["diffusers", "PixArtTransformer2DModel"]})");
+  const std::string transformer = hub + "Sigma/snapshots/c/transformer/";
+  home.folder().write(transformer + "config.json", recorded.at("config").dump());
+  home.folder().write(transformer + "diffusion_pytorch_model.safetensors", "12345");
+  const LocalModelsReport report = make_local_models_report(list_local_models());
+  REQUIRE(report.models.size() == 2);
+  CHECK(report.models[0].model.name == "acme/Lora");
+  // Of each layer's q_proj, [2048, 2048].
+  CHECK(report.models[0].parameters == Integer{1'100'048'384 + 22 * 4 * (2048 + 2048)});
+  CHECK(report.models[1].model.name == "acme/Sigma");
+  CHECK(report.models[1].model.bytes == 5);
+  CHECK(report.models[1].parameters == Integer{recorded.at("parameters").get<std::int64_t>()});
+}
+
 TEST_CASE("variables name another Hugging Face cache") {
   const Home home;
   const std::string repository = "models--acme--One/snapshots/" + std::string(kCommit);
@@ -200,6 +237,31 @@ TEST_CASE("a model of Ollama is loaded by its name and tag") {
   CHECK(report.models.front().parameters == Integer{920});
   CHECK(report.models.front().storage_type == "F32");
   CHECK(report.models.front().model.bytes == static_cast<std::int64_t>(small_gguf().size()));
+}
+
+TEST_CASE("a name of Ollama needs no tag, and upper and lower case may differ") {
+  const Home home;
+  home.pull("registry.ollama.ai/library/llama3.2/1b", small_gguf());
+  home.pull("registry.ollama.ai/library/llama3.2/latest", small_gguf());
+  home.folder().write(".lmstudio/models/acme/One-GGUF/one-F32.gguf", small_gguf());
+  CHECK(load_model("llama3.2").spec.name == "llama3.2:latest");
+  CHECK(load_model("Acme/one-gguf").spec.name == "acme/One-GGUF");
+  home.folder().write(".lmstudio/models/ACME/One-GGUF/one-F32.gguf", small_gguf());
+  CHECK_THROWS_AS((void)load_model("Acme/one-gguf"), Error);  // two models
+}
+
+TEST_CASE("a folder of a GGUF model and its tower is the model, as in a store") {
+  const ScratchFolder folder;
+  folder.write("model-F32.gguf", small_gguf());
+  folder.write("mmproj-F32.gguf", small_gguf());
+  folder.write("imatrix.gguf", small_gguf());
+  CHECK(inspect_headers(folder.path().string()).files == 1);
+  CHECK(load_model(folder.path().string()).spec.model_type == "llama");
+  CHECK_FALSE(read_unknown_model(folder.path().string(), {}).has_value());
+  folder.write("model-F16.gguf", small_gguf());
+  CHECK(refusal_of([&] {
+          (void)inspect_headers(folder.path().string());
+        }).find("contains 2 GGUF models") != std::string::npos);
 }
 
 TEST_CASE("LM Studio's folders hold GGUF files and folders of safetensors") {
