@@ -31,6 +31,14 @@ std::optional<LogEngine> engine_of(std::string_view text) {
   return engine;
 }
 
+/// A mapped buffer spans the file from its first tensor to its last, also those that another buffer
+/// copies.
+void count_tensors_once(EngineLog& log) {
+  if (!log.file_bytes || !log.weight_bytes) return;
+  constexpr double kRounding = 1.005;  // two digits of GiB
+  if (*log.weight_bytes > kRounding * *log.file_bytes) log.weight_bytes = log.file_bytes;
+}
+
 }  // namespace
 
 bool is_engine_log(std::string_view text) { return engine_of(text).has_value(); }
@@ -54,6 +62,7 @@ EngineLog read_engine_log(std::string_view text, const std::string& where) {
     }
     return false;
   });
+  count_tensors_once(log);
   return log;
 }
 

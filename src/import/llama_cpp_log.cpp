@@ -40,6 +40,16 @@ bool read_weights(const LogLine& line, EngineLog& log) {
   return mib.has_value();
 }
 
+/// "print_info: file size   = 4.58 GiB (4.89 BPW)"; before 2024-12 "llm_load_print_meta: model size
+/// = 4.58 GiB".
+void read_file_size(const LogLine& line, EngineLog& log) {
+  if (!line.has(" BPW)")) return;
+  for (const char* const words : {"file size ", "model size "}) {
+    const auto size = line.number_after(words);
+    if (size) log.file_bytes = *size * (line.has(" GiB") ? kMiB * 1024 : kMiB);
+  }
+}
+
 /// Types of keys and values: "K (f16):  512.00 MiB, V (f16):  512.00 MiB". A cache of latent
 /// vectors has no values, or is called c^KV.
 void read_types(const LogLine& line, EngineLog& log) {
@@ -93,6 +103,7 @@ void read_settings(const LogLine& line, EngineLog& log) {
 
 bool read_llama_cpp_line(const LogLine& line, EngineLog& log) {
   read_settings(line, log);
+  read_file_size(line, log);
   const bool has_weights = read_weights(line, log);
   return read_cache(line, log) || has_weights;
 }

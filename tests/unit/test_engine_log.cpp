@@ -109,6 +109,23 @@ TEST_CASE("vLLM's blocks have 16 tokens") {
   CHECK(log.cache_tokens == 22'096);
 }
 
+// The buffers of Llama 3.1 8B in Q4_K_M on a processor with AMX, as a public thread quotes them
+// (github.com/ikawrakow/ik_llama.cpp); the file's size is its own.
+TEST_CASE("tensors that llama.cpp maps and copies count once, by the size of their file") {
+  const std::string buffers =
+      "load_tensors:   CPU_Mapped model buffer size =  4685.30 MiB\n"
+      "load_tensors:          AMX model buffer size =  4491.48 MiB\n";
+  const double mib = 1024.0 * 1024.0;
+  CHECK(read_engine_log(buffers, "log").weight_bytes == doctest::Approx(9176.78 * mib));
+  const std::string file = "print_info: file size   = 4.58 GiB (4.89 BPW)\n";
+  CHECK(read_engine_log(file + buffers, "log").weight_bytes == doctest::Approx(4.58 * 1024 * mib));
+  const std::string offloaded =
+      "llm_load_print_meta: model size       = 4.58 GiB (4.89 BPW)\n"
+      "llm_load_tensors:        CPU buffer size =   281.81 MiB\n"
+      "llm_load_tensors:      CUDA0 buffer size =  4403.49 MiB\n";
+  CHECK(read_engine_log(offloaded, "log").weight_bytes == doctest::Approx(4685.30 * mib));
+}
+
 TEST_CASE("slots of llama.cpp share the cells of one stream, or have cells of their own") {
   const char* const line =
       "llama_kv_cache: size = 256.00 MiB (  4096 cells,  16 layers,  %s seqs), K (q8_0): 128.00 "
