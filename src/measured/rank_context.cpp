@@ -84,6 +84,24 @@ bool needs_other_sums(const Node& node, std::int64_t ranks) {
   return ranks % squares.groups != 0 || !(op->bytes == kSumBytes * squares.groups * squares.rows);
 }
 
+/// Returns whether ranks divide the query heads of a layer and leave all its key-value heads, of
+/// which there is a number of its own: a rank's queries then have no consecutive ones.
+bool leaves_key_value_heads(const Node& node) {
+  return std::visit(
+      [](const auto& op) {
+        if constexpr (requires { op.shape.kv_heads; }) {
+          const Expr& own = op.shape.kv_heads;
+          const bool divides = op.shape.heads.degree(Symbol::num_attention_heads) > 0;
+          const bool follows = own.degree(Symbol::num_attention_heads) > 0 ||
+                               own.degree(Symbol::num_key_value_heads) > 0;
+          return divides && !follows && !(own == Expr(Integer{1}));
+        } else {
+          return false;
+        }
+      },
+      node.op);
+}
+
 bool has_token_shards(const Tensor& tensor) {
   return tensor.elements().degree(Symbol::sequence_shard_len) > 0;
 }
@@ -126,6 +144,10 @@ void require_rank_runs(const Graph& sharded, const RankContext& rank) {
   const bool shards_tokens = rank.sequence == SequenceShards::on;
   for (const Block& block : sharded.blocks) {
     for (const Node& node : block.nodes) {
+      if (rank.tensor.ranks > 1 && leaves_key_value_heads(node)) {
+        refuse(block, node, "a run does not divide a number of key-value heads of a layer's own",
+               "use --pp, --dp or --ep");
+      }
       if (needs_other_sums(node, rank.tensor.ranks)) {
         refuse(block, node, "a run has no such sums of a norm over several ranks",
                "use pipeline parallelism, or another number of tensor-parallel ranks");

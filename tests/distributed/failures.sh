@@ -50,6 +50,10 @@ expect 'too little memory on one rank' 3 'rank 1 of 2'
 run -n 3 "$headroom" measure bert-tiny --tp 3
 expect 'an illegal plan' 2 '--tp 3'
 
+# The windowed layers of MiMo-V2-Flash have twice the key-value heads of the others.
+run -n 2 "$headroom" measure "$(dirname "$0")/../data/families/mimo_v2_flash" --tp 2
+expect 'key-value heads of a layer' 2 "a run does not divide a number of key-value heads"
+
 run -n 2 "$headroom" measure bert-tiny --runs 1
 status_of_copies=$status
 grep -q 'processes were started, and the plan has one' "$folder/err" && ((status_of_copies == 2)) ||
