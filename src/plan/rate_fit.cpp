@@ -204,6 +204,30 @@ void require_runs(std::span<const MeasuredRun> runs) {
   }
 }
 
+/// Throws if only a hundredth of a rate explains the runs, or no rate up to the whole does: most
+/// likely a time in another unit, or of another command.
+void require_credible(const RateFit& fit) {
+  constexpr double kLeastFraction = 0.01;
+  constexpr double kMostFactor = 3;
+  const auto refuse = [](const FittedRun& run, std::string_view reason) {
+    throw_invalid_input(fmt::format("{}: measured {:.3g} s, predicted {:.3g} s before the fit: {}",
+                                    run.name, run.measured_s, run.before_s, reason),
+                        "check that times are in seconds, and of this command");
+  };
+  const Efficiency& fractions = fit.efficiency.fractions;
+  const auto slowest = std::ranges::max_element(
+      fit.runs, {}, [](const FittedRun& run) { return run.measured_s / run.before_s; });
+  if (std::min({fractions.matrix, fractions.memory, fractions.network}) < kLeastFraction) {
+    refuse(*slowest, "less than 1 % of a rate of this machine would explain it");
+  }
+  for (const FittedRun& run : fit.runs) {
+    const double factor = run.predicted_s / run.measured_s;
+    if (std::max(factor, 1 / factor) > kMostFactor) {
+      refuse(run, "no rates of this machine explain it");
+    }
+  }
+}
+
 }  // namespace
 
 RateFit fit_rates(std::span<const MeasuredRun> runs) {
@@ -240,6 +264,7 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
                         predictor.seconds(after), predictor.run().memory_bytes,
                         predictor.allocated(after)});
   }
+  require_credible(fit);
   fit.efficiency.range = range_of(fit.runs, fit.efficiency.purpose);
   return fit;
 }

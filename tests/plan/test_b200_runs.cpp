@@ -195,6 +195,19 @@ TEST_CASE("four of the eight steps predict the other four within 4 % median and 
   CHECK(judged.outside <= 28);
 }
 
+TEST_CASE("times in another unit are refused, not fitted to") {
+  const double seconds = measured_runs().front().time_s;
+  const auto fit_to = [](double time_s) {
+    std::vector<MeasuredRun> runs = measured_runs();
+    runs.resize(1);
+    runs.front().time_s = time_s;
+    return fit_rates(runs);
+  };
+  CHECK_NOTHROW((void)fit_to(1.5 * seconds));
+  CHECK_THROWS_AS((void)fit_to(1e3 * seconds), Error);
+  CHECK_THROWS_AS((void)fit_to(1e-3 * seconds), Error);
+}
+
 TEST_CASE("what cannot be fitted to is refused") {
   CHECK_THROWS_AS((void)fit_rates({}), Error);
   std::vector<MeasuredRun> runs = measured_runs();
