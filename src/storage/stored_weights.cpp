@@ -10,6 +10,7 @@
 #include "module_names.h"
 #include "quantization/formats.h"
 #include "rule_matcher.h"
+#include "setting_format.h"
 #include "weight_copies.h"
 #include "weight_formats.h"
 
@@ -99,9 +100,10 @@ class StorageResolver {
       stored_.bytes = checked_add(stored_.bytes, stored.bytes);
     }
     if (rules_.empty() && guesses_float32(spec_, stored_.bytes)) {
-      stored_.notes.emplace_back(
-          "the config states no type of its weights: counted as float32, 4 bytes per parameter; "
-          "--weights bfloat16 counts 2");
+      stored_.notes.push_back(
+          fmt::format("the config states no type of its weights: counted as float32, 4 bytes per "
+                      "parameter; {} bfloat16 counts 2",
+                      Setting::weights));
     }
     for (auto& [name, group] : groups_) stored_.groups.push_back(std::move(group));
     std::ranges::stable_sort(stored_.groups, std::ranges::greater{}, &StorageGroup::bytes);

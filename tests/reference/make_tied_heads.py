@@ -17,9 +17,9 @@ import torch
 import transformers
 
 DATA = Path(__file__).parent.parent / "data/towers"
-MODELS = ["gemma3", "glm4v", "idefics3", "internvl", "llava", "llava_next", "llava_onevision",
-          "mistral3", "paligemma", "qwen2_5_omni_thinker", "qwen3_5_vl", "qwen3_omni_moe_thinker",
-          "qwen3_vl", "qwen3_vl_moe"]
+MODELS = ["gemma3", "glm4v", "idefics3", "internvl", "llava", "llava_next", "llava_next_video",
+          "llava_onevision", "mistral3", "paligemma", "qwen2_5_omni_thinker", "qwen3_5_vl",
+          "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe", "video_llama_3"]
 # Those with a tiny model among the golden ones, by its folder.
 GOLDEN = {"kimi_k25": "kimi_k25_images", "lighton_ocr": "lighton_ocr_images"}
 WORDS = {None: "absent", True: "true", False: "false"}

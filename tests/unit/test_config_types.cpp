@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json preset_config(const char* name) {
+json preset_config(const std::string& name) {
   return json::parse(find_preset(name).value().json).at("config");
 }
 
@@ -25,7 +25,7 @@ StoredWeights stored(const json& config) {
 
 bool notes_float32(const json& config) {
   return std::ranges::any_of(stored(config).notes, [](const std::string& note) {
-    return note.find("--weights bfloat16") != std::string::npos;
+    return note.find("states no type of its weights") != std::string::npos;
   });
 }
 
@@ -34,14 +34,16 @@ Integer values_of(const json& config) { return parameters_on(build_graph(spec_of
 }  // namespace
 
 TEST_CASE("presets state the type of the copies of their files") {
-  const std::vector<std::pair<const char*, const char*>> copies = {
-      {"gemma-3-4b", "gemma-3-4b-pt-6bit-mlx"},
-      {"gemma-3-27b", "gemma-3-27b-dippymodel"},
-      {"stablelm-3b-4e1t", "stablelm"}};
-  for (const auto& [preset, copy] : copies) {
-    CAPTURE(std::string(preset));
-    const json published = read_json(data_folder() / "wild" / (copy + std::string(".config.json")));
-    const json config = preset_config(preset);
+  struct Copied {
+    std::string preset;
+    std::string copy;  ///< in tests/data/wild
+  };
+  for (const Copied& copied :
+       {Copied{"gemma-3-4b", "gemma-3-4b-pt-6bit-mlx"},
+        Copied{"gemma-3-27b", "gemma-3-27b-dippymodel"}, Copied{"stablelm-3b-4e1t", "stablelm"}}) {
+    CAPTURE(copied.preset);
+    const json published = read_json(data_folder() / "wild" / (copied.copy + ".config.json"));
+    const json config = preset_config(copied.preset);
     CHECK(config.at("torch_dtype") == published.at("torch_dtype"));
     CHECK(stored(config).bytes == 2 * values_of(config));
   }
@@ -109,4 +111,12 @@ TEST_CASE("CWM has the biases of its networks, and DeBERTa v2 the norm of a tabl
   CHECK(values_of(deberta) == 58'032);
   deberta["relative_attention"] = false;
   CHECK(values_of(deberta) == 57'264);
+}
+
+// transformers 5.24: BailingHybridForCausalLM on the meta device.
+TEST_CASE("Ling's delta layers have the heads that a config of transformers names") {
+  json config = read_json(data_folder() / "families/bailing_hybrid/config.json");
+  CHECK(values_of(config) == 85'520);
+  config["linear_num_heads"] = 2;
+  CHECK(values_of(config) == 78'924);
 }

@@ -106,6 +106,8 @@ std::map<std::string, json> derived_configs() {
   }
   configs["Yi"] = with_type(llama_text, "Yi");
   configs["AXK1"] = with_type(tower("axk1"), "AXK1");
+  configs["lfm2-vl"] = with_type(tower("lfm2_vl"), "lfm2-vl");
+  configs["Glm4vMoe_text"] = with_type(tower("glm4v_moe").at("text_config"), "Glm4vMoe_text");
   configs["gpt-sw3"] = with_type(config_of(find_preset("gpt2").value()), "gpt-sw3");
   for (const char* const type : {"minimax_m1", "minimax_text_01"}) {
     configs[type] = with_type(config_of(find_preset("minimax-text-01").value()), type);

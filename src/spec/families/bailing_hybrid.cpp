@@ -15,14 +15,17 @@ DecoderDefaults ling_defaults() {
   return defaults;
 }
 
-/// Layers with delta attention have as many heads as the others, of `head_dim`.
+/// Layers with delta attention have as many heads as the others, of `head_dim`, unless the keys
+/// that transformers writes say otherwise.
 void read_ling_delta_layers(ConfigReader& config, StackSpec& stack, std::int64_t head_dim) {
   GatedDeltaSpec delta;
-  delta.num_key_heads = stack.self_attention.num_attention_heads;
+  delta.num_key_heads =
+      config.size_or({"linear_num_heads"}, stack.self_attention.num_attention_heads);
   delta.num_value_heads = delta.num_key_heads;
   delta.key_head_dim = head_dim;
   delta.value_head_dim = head_dim;
-  delta.conv_kernel_dim = config.size_or({"short_conv_kernel_size"}, 4);
+  const std::int64_t kernel = config.size_or({"short_conv_kernel_size"}, 4);
+  delta.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, kernel);
   delta.decay = DeltaDecay::each_key_dim;
   delta.gate = ActivationKind::sigmoid;
   const double bound = config.number_or({"kda_lower_bound"}, -5);
@@ -85,7 +88,7 @@ void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
   if (config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0) > 0) {
     spec.assumptions.emplace_back("the layers for multi-token prediction are left out");
   }
-  config.ignore({"mtp_loss_scaling_factor", "linear_num_heads", "linear_conv_kernel_dim"});
+  config.ignore({"mtp_loss_scaling_factor"});
 }
 
 constexpr NameRule kLing[] = {

@@ -2,6 +2,7 @@
 // 2010.11929). DeiT adds a distillation token (arXiv 2012.12877). ViT-MSN is ViT without a pooler
 // (arXiv 2204.07141).
 #include "../family.h"
+#include "../towers/tower_weights.h"
 #include "../vision_transformer.h"
 
 namespace headroom::detail {
@@ -18,7 +19,8 @@ HeadReader image_classifier(ClassifierInput input) {
 ModelClasses vit_classes() {
   return ModelClasses{
       {{"ViTModel", pooler_head},
-       {"ViTForImageClassification", image_classifier(ClassifierInput::first_token)}}};
+       {"ViTForImageClassification", image_classifier(ClassifierInput::first_token)},
+       {"ViTForMaskedImageModeling", no_head}}};
 }
 
 ModelClasses deit_classes() {
@@ -26,15 +28,31 @@ ModelClasses deit_classes() {
       {{"DeiTModel", pooler_head},
        {"DeiTForImageClassification", image_classifier(ClassifierInput::first_token)},
        {"DeiTForImageClassificationWithTeacher",
-        image_classifier(ClassifierInput::first_two_tokens)}}};
+        image_classifier(ClassifierInput::first_two_tokens)},
+       {"DeiTForMaskedImageModeling", no_head}}};
+}
+
+/// …ForMaskedImageModeling: a token in the place of masked patches, and a convolution of 1 × 1 from
+/// each token to the pixels of a patch. Counted; they do not run.
+void count_masked_images(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t side = config.size_or({"encoder_stride"}, 16);
+  const std::int64_t channels = config.size_or({"num_channels"}, 3);
+  if (!spec.architecture.ends_with("ForMaskedImageModeling")) return;
+  const std::int64_t pixels = product(config, "encoder_stride", side, side);
+  const std::int64_t values = product(config, "encoder_stride", pixels, channels);
+  TowerWeights masked(spec, ModelPart::text, CountedUse::part_not_run);
+  masked.add("embeddings.mask_token", {1, 1, spec.hidden_size}, WeightRole::embedding);
+  masked.add("head.decoder.weight", {values, spec.hidden_size, 1, 1}, WeightRole::head);
+  masked.add("head.decoder.bias", {values}, WeightRole::head);
+  spec.not_run = "its masked patches and its decoder of pixels have no kernels yet";
 }
 
 void read_vit_like(ConfigReader& config, ModelSpec& spec, PrefixTokens prefix) {
-  config.ignore({"encoder_stride"});  // only for masked image modelling
   spec.head.pooler_activation = read_activation(config, {"pooler_act"}, ActivationKind::tanh);
   read_vision_transformer(config, spec, prefix);
   const std::int64_t size = config.size_or({"pooler_output_size"}, spec.hidden_size);
   if (size != spec.hidden_size) spec.head.pooler_size = size;
+  count_masked_images(config, spec);
   spec.encoder->ffn = {FfnKind::plain, config.size({"intermediate_size"}),
                        read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
 }
@@ -56,6 +74,11 @@ void read_vit_msn(ConfigReader& config, ModelSpec& spec) {
                        read_activation(config, {"hidden_act"}, ActivationKind::gelu), true};
 }
 
+constexpr NameRule kMaskedImages[] = {
+    {"embeddings.mask_token", "embeddings.mask_token"},
+    {"head.decoder.%", "decoder.0.%"},
+};
+
 constexpr NameRule kDeit[] = {
     {"embeddings.distillation_token", "embeddings.distillation_token"},
     {"head.distillation_classifier.%", "distillation_classifier.%"},
@@ -68,7 +91,7 @@ std::vector<Family> vit_families() {
   return {{.model_types = {"vit"},
            .classes = vit_classes(),
            .reader = read_vit,
-           .names = NameTable{{vit_rules()}, {"vit."}, {}},
+           .names = NameTable{{vit_rules(), kMaskedImages}, {"vit."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")},
           {.model_types = {"vit_msn"},
            .classes = ModelClasses{{{"ViTMSNModel", no_head},
@@ -80,7 +103,7 @@ std::vector<Family> vit_families() {
           {.model_types = {"deit"},
            .classes = deit_classes(),
            .reader = read_deit,
-           .names = NameTable{{kDeit, vit_rules()},
+           .names = NameTable{{kDeit, vit_rules(), kMaskedImages},
                               {"deit."},
                               {{"pooler.dense.weight", ExtraKind::unused_head},
                                {"pooler.dense.bias", ExtraKind::unused_head}}},

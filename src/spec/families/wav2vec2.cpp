@@ -132,35 +132,12 @@ StackSpec read_layers(ConfigReader& config, const ModelSpec& spec) {
   return stack;
 }
 
-void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
-  ignore_training_keys(config);
-  config.ignore({"classifier_proj_size"});
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = config.size({"hidden_size"});
-  const std::int64_t vocabulary = config.size_or({"vocab_size"}, 32);
-  if (spec.head.language_model) spec.embedding.vocab_size = vocabulary;
-  spec.embedding.input = InputKind::waveform;
-  spec.embedding.waveform = read_waveform(config, spec);
-  spec.encoder = read_layers(config, spec);
-  if (spec.encoder->norm_placement == NormPlacement::post) {
-    spec.embedding.norm = spec.encoder->norm;
-  }
-  count_layer_weights(config, spec);
-  if (masks_frames(config)) {
-    spec.counted_only.push_back({"embeddings.masked_frame",
-                                 {spec.hidden_size},
-                                 WeightRole::embedding,
-                                 1,
-                                 ModelPart::audio,
-                                 CountedUse::loaded});
-  }
-}
-
-/// Weights of a class of pretraining, whose head does not run here.
-class PretrainingHead {
+/// Weights of a class whose head does not run here: of pretraining, or of speakers.
+class CountedHead {
  public:
-  explicit PretrainingHead(ModelSpec& spec) : spec_(spec) {
-    if (spec.not_run.empty()) spec.not_run = "its head of pretraining has no kernels";
+  explicit CountedHead(ModelSpec& spec) : spec_(spec) {
+    if (spec.not_run.empty())
+      spec.not_run = "its head of pretraining, or of speakers, has no kernels";
   }
 
   void add(const std::string& name, std::vector<std::int64_t> shape) {
@@ -176,9 +153,60 @@ class PretrainingHead {
   ModelSpec& spec_;
 };
 
+/// …ForXVector: layers over neighbouring frames, their mean and deviation over time, and an
+/// embedding of the speaker, which training compares with those of `num_labels` speakers.
+void count_speaker_head(ConfigReader& config, ModelSpec& spec) {
+  std::vector<std::int64_t> widths = config.counts("tdnn_dim");
+  std::vector<std::int64_t> kernels = config.counts("tdnn_kernel");
+  const std::int64_t output = config.size_or({"xvector_output_dim"}, 512);
+  if (!spec.architecture.ends_with("ForXVector")) return;
+  if (widths.empty()) widths = {512, 512, 512, 512, 1500};
+  if (kernels.empty()) kernels = {5, 3, 3, 1, 1};
+  if (widths.size() != kernels.size()) {
+    config.fail("tdnn_kernel", "does not have a kernel for each of tdnn_dim", "give one for each");
+  }
+  CountedHead head(spec);
+  head.linear("speaker.projection", spec.hidden_size, widths.front());
+  std::int64_t in = widths.front();
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    head.linear(fmt::format("speaker.layers.{}", i), product(config, "tdnn_kernel", in, kernels[i]),
+                widths[i]);
+    in = widths[i];
+  }
+  head.linear("speaker.features", product(config, "tdnn_dim", in, 2), output);
+  head.linear("speaker.embedding", output, output);
+  const std::int64_t labels = config.entries("id2label").value_or(2);
+  head.add("speaker.objective", {output, config.size_or({"num_labels"}, labels)});
+}
+
+void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {
+  ignore_training_keys(config);
+  config.ignore({"classifier_proj_size"});
+  spec.kind = ModelKind::encoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  const std::int64_t vocabulary = config.size_or({"vocab_size"}, 32);
+  if (spec.head.language_model) spec.embedding.vocab_size = vocabulary;
+  spec.embedding.input = InputKind::waveform;
+  spec.embedding.waveform = read_waveform(config, spec);
+  spec.encoder = read_layers(config, spec);
+  if (spec.encoder->norm_placement == NormPlacement::post) {
+    spec.embedding.norm = spec.encoder->norm;
+  }
+  count_layer_weights(config, spec);
+  count_speaker_head(config, spec);
+  if (masks_frames(config)) {
+    spec.counted_only.push_back({"embeddings.masked_frame",
+                                 {spec.hidden_size},
+                                 WeightRole::embedding,
+                                 1,
+                                 ModelPart::audio,
+                                 CountedUse::loaded});
+  }
+}
+
 /// Counts the codebooks that quantise `features` numbers of a frame (arXiv 2006.11477, section 2).
 /// Returns the width of a quantised frame.
-std::int64_t count_quantizer(ConfigReader& config, std::int64_t features, PretrainingHead& head) {
+std::int64_t count_quantizer(ConfigReader& config, std::int64_t features, CountedHead& head) {
   const std::int64_t groups = config.size_or({"num_codevector_groups"}, 2);
   const std::int64_t width = config.size_or({"codevector_dim"}, 256);
   if (width % groups != 0) {
@@ -195,7 +223,7 @@ std::int64_t count_quantizer(ConfigReader& config, std::int64_t features, Pretra
 
 /// Both projections to the space in which quantised features and hidden states are compared.
 void count_projections(ConfigReader& config, ModelSpec& spec, std::int64_t features) {
-  PretrainingHead head(spec);
+  CountedHead head(spec);
   const std::int64_t compared = config.size_or({"proj_codevector_dim"}, 256);
   head.linear("project_quantized", count_quantizer(config, features, head), compared);
   head.linear("project_hidden", spec.hidden_size, compared);
@@ -223,7 +251,7 @@ void read_unispeech(ConfigReader& config, ModelSpec& spec) {
     return;
   }
   const std::int64_t phonemes = config.size_or({"num_ctc_classes"}, 80);
-  PretrainingHead head(spec);
+  CountedHead head(spec);
   const std::int64_t compared = config.size_or({"proj_codevector_dim"}, 256);
   head.linear("project_quantized", count_quantizer(config, convolved_width(spec), head), compared);
   head.linear("project_hidden", compared, spec.hidden_size);
@@ -240,7 +268,7 @@ void read_unispeech_sat(ConfigReader& config, ModelSpec& spec) {
   }
   const std::int64_t clusters = config.size_or({"num_clusters"}, 504);
   count_projections(config, spec, spec.hidden_size);
-  PretrainingHead head(spec);
+  CountedHead head(spec);
   const std::int64_t width = config.size_or({"codevector_dim"}, 256);
   head.linear("speakers", spec.hidden_size, width);
   head.add("clusters", {clusters, width});
@@ -323,6 +351,11 @@ constexpr NameRule kWav2vec2[] = {
     {"head.classifier.projection.%", "projector.%"},
     {"head.classifier.%", "classifier.%"},
     {"head.layer_weights", "layer_weights"},
+    {"head.speaker.projection.%", "projector.%"},
+    {"head.speaker.layers.{i}.%", "tdnn.{i}.kernel.%"},
+    {"head.speaker.features.%", "feature_extractor.%"},
+    {"head.speaker.embedding.%", "classifier.%"},
+    {"head.speaker.objective", "objective.weight"},
     {"head.quantizer.codevectors", "quantizer.codevectors"},
     {"head.quantizer.scores.%", "quantizer.weight_proj.%"},
     {"head.project_quantized.%", "project_q.%"},
@@ -336,6 +369,11 @@ constexpr NameRule kWav2vec2[] = {
 /// The classes, and that of pretraining.
 ModelClasses speech_pretraining_classes(const std::string& prefix) {
   return either_of(wav2vec2_classes(prefix), one_class(prefix + "ForPreTraining"));
+}
+
+/// Those, and the one that tells speakers apart.
+ModelClasses speaker_classes(const std::string& prefix) {
+  return either_of(speech_pretraining_classes(prefix), one_class(prefix + "ForXVector"));
 }
 
 Family wav2vec2_family(std::string_view model_type, ModelClasses classes,
@@ -352,18 +390,18 @@ Family wav2vec2_family(std::string_view model_type, ModelClasses classes,
 }  // namespace
 
 std::vector<Family> wav2vec2_families() {
-  return {wav2vec2_family("wav2vec2", speech_pretraining_classes("Wav2Vec2"), "wav2vec2.",
-                          read_wav2vec2_model),
-          wav2vec2_family("hubert", wav2vec2_classes("Hubert"), "hubert.", read_wav2vec2),
-          wav2vec2_family("unispeech", speech_pretraining_classes("UniSpeech"), "unispeech.",
-                          read_unispeech),
-          wav2vec2_family("unispeech-sat", speech_pretraining_classes("UniSpeechSat"),
-                          "unispeech_sat.", read_unispeech_sat),
-          {.model_types = {"wavlm"},
-           .classes = wav2vec2_classes("WavLM"),
-           .reader = read_wavlm,
-           .names = None("its gated relative positions have no kernel yet"),
-           .gguf = None("llama.cpp does not support this architecture")}};
+  return {
+      wav2vec2_family("wav2vec2", speaker_classes("Wav2Vec2"), "wav2vec2.", read_wav2vec2_model),
+      wav2vec2_family("hubert", wav2vec2_classes("Hubert"), "hubert.", read_wav2vec2),
+      wav2vec2_family("unispeech", speech_pretraining_classes("UniSpeech"), "unispeech.",
+                      read_unispeech),
+      wav2vec2_family("unispeech-sat", speaker_classes("UniSpeechSat"), "unispeech_sat.",
+                      read_unispeech_sat),
+      {.model_types = {"wavlm"},
+       .classes = either_of(wav2vec2_classes("WavLM"), one_class("WavLMForXVector")),
+       .reader = read_wavlm,
+       .names = None("its gated relative positions have no kernel yet"),
+       .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail
