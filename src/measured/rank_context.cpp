@@ -146,7 +146,7 @@ void require_rank_runs(const Graph& sharded, const RankContext& rank) {
     for (const Node& node : block.nodes) {
       if (rank.tensor.ranks > 1 && leaves_key_value_heads(node)) {
         refuse(block, node, "a run does not divide a number of key-value heads of a layer's own",
-               "use --pp, --dp or --ep");
+               "use pipeline, data or expert parallelism");
       }
       if (needs_other_sums(node, rank.tensor.ranks)) {
         refuse(block, node, "a run has no such sums of a norm over several ranks",
