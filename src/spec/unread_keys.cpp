@@ -19,15 +19,30 @@ constexpr std::array<std::string_view, 18> kStructuralParts{
     "moe",  "norm", "window", "bias",  "layer", "hidden", "lora", "group", "stride"};
 /// Names of sizes and operators that no reader takes in one of the ways that structural_names.h
 /// collects, and that none of these parts are in.
-constexpr std::array<std::string_view, 15> kStructuralNames{
-    "attn_sinks",      "audio",
-    "conv_kernel",     "d_state",
-    "expand",          "ffn_config",
-    "ffn_mult",        "hybrid_override_pattern",
-    "is_gated_act",    "mamba_d_state",
-    "mlp_ratio",       "n_group",
-    "attention_types", "quantization_config",
-    "visual"};
+constexpr std::array<std::string_view, 24> kStructuralNames{"attention_types",
+                                                            "attn_sinks",
+                                                            "audio",
+                                                            "conv_kernel",
+                                                            "d_state",
+                                                            "expand",
+                                                            "ffn_config",
+                                                            "ffn_mult",
+                                                            "hybrid_override_pattern",
+                                                            "is_gated_act",
+                                                            "mamba_d_conv",
+                                                            "mamba_d_head",
+                                                            "mamba_d_state",
+                                                            "mamba_headdim",
+                                                            "mlp_ratio",
+                                                            "mm_vision_tower",
+                                                            "n_group",
+                                                            "quantization_config",
+                                                            "sparse_topk_blocks",
+                                                            "subsampling_conv_channels",
+                                                            "swiglu_limits",
+                                                            "tdnn_dilation",
+                                                            "vision_tower",
+                                                            "visual"};
 /// Lengths of texts and images that weights do not depend on where no table has them, and settings
 /// of RoPE, of tokens and of values.
 constexpr std::array<std::string_view, 18> kHarmlessElsewhere{"dropout",
