@@ -25,7 +25,8 @@ json keys_of_other_families() {
     "audio_config": {"d_model": 1280}, "first_k_dense_replace": 3,
     "hybrid_override_pattern": "M-M*-", "linear_attn_config": {"head_dim": 128},
     "attn_output_gate": true, "mamba_d_state": 128, "mamba_headdim": 64,
-    "conv_kernel": 4, "expand": 2, "d_head": 64, "lru_width": 2560, "mlp_ratio": 4.0, "ffn_mult": 2, "is_gated_act": true, "index_topk": 2048,
+    "conv_kernel": 4, "expand": 2, "d_head": 64, "lru_width": 2560, "mlp_ratio": 4.0, "ffn_mult": 2,
+    "is_gated_act": true, "index_topk": 2048,
     "multi_query_attention": true, "kv_channels": 128, "full_attention_interval": 4,
     "decoder_sparse_step": 1, "attn_sinks": true, "hc_mult": 4,
     "vision_tower": "openai/clip-vit-large-patch14"
