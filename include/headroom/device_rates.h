@@ -26,6 +26,7 @@ struct DeviceRates {
   bool link_is_assumed = true;     ///< inside a node
   bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
   Efficiency efficiency;
+  double port_fraction = 1;  ///< of a port between nodes, that collectives reach
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
   std::string efficiency_source;
   double time_range = 0.5;              ///< as SourcedEfficiency::range

@@ -35,7 +35,7 @@ struct EngineLog {
 
   // Figures.
   std::optional<double> weight_bytes;        ///< vLLM: of the rank with most; llama.cpp: of all
-  std::optional<double> file_bytes;          ///< llama.cpp: of the model's tensors in their file
+  std::optional<double> file_bytes;          ///< llama.cpp: of all tensors in their files
   std::optional<double> cache_bytes;         ///< vLLM: free for the cache, on the rank with least
   std::optional<std::int64_t> cache_tokens;  ///< vLLM
   std::optional<double> concurrency;         ///< vLLM: sequences of `context` tokens

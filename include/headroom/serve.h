@@ -129,7 +129,7 @@ struct ServeFigures {
   double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation
   double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
   /// Requests that latencies leave out: the first of each user, which all arrive at once. 0 unless
-  /// every user comes back.
+  /// at least as many follow.
   std::int64_t warm_up_requests = 0;
 };
 

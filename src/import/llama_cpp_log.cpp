@@ -46,7 +46,7 @@ void read_file_size(const LogLine& line, EngineLog& log) {
   if (!line.has(" BPW)")) return;
   for (const char* const words : {"file size ", "model size "}) {
     const auto size = line.number_after(words);
-    if (size) log.file_bytes = *size * (line.has(" GiB") ? kMiB * 1024 : kMiB);
+    if (size) add(log.file_bytes, *size * (line.has(" GiB") ? kMiB * 1024 : kMiB));
   }
 }
 

@@ -72,8 +72,12 @@ const detail::RankCosts& Planner::Implementation::serving_costs(Pass pass, const
   const auto halves = splits ? detail::halves_of(workload) : std::nullopt;
   if (!halves) return costs(pass, plan, workload, adapters);
   const detail::RankCosts whole = costs(pass, plan, workload, adapters);
-  const detail::RankCosts first = costs(pass, plan, halves->first, adapters);
-  const detail::RankCosts& second = costs(pass, plan, halves->second, adapters);
+  // A sequence has one adapter.
+  const auto of_half = [adapters](const Workload& half) {
+    return std::min(adapters, half.batch_size);
+  };
+  const detail::RankCosts first = costs(pass, plan, halves->first, of_half(halves->first));
+  const detail::RankCosts& second = costs(pass, plan, halves->second, of_half(halves->second));
   overlapped_ =
       detail::overlapped(whole, first, second, pass == Pass::decode ? decode_kinds : kinds);
   return overlapped_;

@@ -1,6 +1,7 @@
 // Traffic of a rank of the first stage in one iteration, by group and collective.
 #include <algorithm>
 
+#include "batch_overlap.h"
 #include "collective_time.h"
 #include "planner.h"
 
@@ -18,12 +19,12 @@ struct Runs {
   Recomputation recompute;
 
   /// True if the backward pass repeats this forward collective of a layer.
-  [[nodiscard]] bool repeat(RankGroup group) const {
+  [[nodiscard]] bool repeat(LayerPart part) const {
     switch (recompute.kind) {
       case Recompute::none:
         return false;
       case Recompute::selective:
-        return group == RankGroup::expert && recompute.modules.has(RecomputeModule::moe);
+        return recompute.modules.recompute(part);
       case Recompute::full:
         break;
     }
@@ -52,7 +53,7 @@ class CommunicationTable {
 void add_collective(const RankProgram::RepeatedCollective& call, const detail::RankSpeed& speed,
                     const Runs& runs, CommunicationTable& table) {
   const bool in_layers = call.section.kind == Section::Kind::layers;
-  const bool again = in_layers && !call.backward && runs.repeat(call.message.group);
+  const bool again = in_layers && !call.backward && runs.repeat(call.part);
   const double repeats = again ? 2 : 1;
   const double fraction = in_layers ? runs.layer_fractions[call.section.layer_kind] : 1;
   const double count = call.count * runs.passes * repeats * fraction;
@@ -68,6 +69,28 @@ double Planner::Implementation::data_parallel_seconds(
   return wire_bytes(call.kind, call.bytes, call.ranks) / rate_among(call.ranks, call.apart) +
          detail::collective_latency(call.ranks, rates.collective_latency_s,
                                     rates.collective_step_s);
+}
+
+std::vector<RankProgram::RepeatedCollective> Planner::Implementation::pass_collectives(
+    Pass pass, const ParallelPlan& plan, const Workload& workload) {
+  const detail::RankSpeed speed = speed_of(plan);
+  RankProgram& compiled = program(pass, plan);
+  const auto of = [&](const Workload& batch) {
+    return compiled.collectives(values_of(plan, batch), speed);
+  };
+  std::vector<RankProgram::RepeatedCollective> calls = of(workload);
+  const bool splits = plan.batch_overlap == BatchOverlap::two_batches;
+  const auto halves = splits ? detail::halves_of(workload) : std::nullopt;
+  if (!halves) return calls;
+  std::erase_if(calls, [](const RankProgram::RepeatedCollective& call) {
+    return call.section.kind == Section::Kind::layers;
+  });
+  for (const Workload& half : {halves->first, halves->second}) {
+    for (RankProgram::RepeatedCollective& call : of(half)) {
+      if (call.section.kind == Section::Kind::layers) calls.push_back(std::move(call));
+    }
+  }
+  return calls;
 }
 
 std::vector<Communication> Planner::Implementation::communication(const PlanChoice& choice,
@@ -89,7 +112,7 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
                                    static_cast<double>(kinds[i].count));
   }
   CommunicationTable table;
-  for (const auto& call : program(pass, plan).collectives(values_of(plan, workload), speed)) {
+  for (const RankProgram::RepeatedCollective& call : pass_collectives(pass, plan, workload)) {
     const Section::Kind section = call.section.kind;
     const bool in_first_stage = section == Section::Kind::layers || first.runs(section);
     if (in_first_stage) add_collective(call, speed, runs, table);

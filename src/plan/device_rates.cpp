@@ -1,5 +1,6 @@
 #include "headroom/device_rates.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "headroom/predict.h"
@@ -50,6 +51,18 @@ DType measured_arithmetic(const MachineProfile& machine, DType arithmetic, DType
   return is_pytorch && bytes_of(arithmetic) == 1 ? dtype : arithmetic;
 }
 
+/// What collectives reach of a port: 44 of 50 GB/s by DeepEP between 8 nodes (docs/legacy.md, whose
+/// logical 51 count a token's own node), 85 to 96 of 100 by NCCL between 3
+/// (github.com/NVIDIA/nccl-tests/issues/119). Architectures differ in links inside the node.
+constexpr double kPortFraction = 0.85;
+
+/// As given for the whole network; fitted together with the links inside the node.
+double port_fraction(const DatasheetRates& sheet, Purpose purpose, DType dtype, double network) {
+  if (sheet.given.network) return *sheet.given.network;
+  const double known = known_efficiency(sheet.architecture, purpose, dtype).fractions.network;
+  return std::min(1.0, kPortFraction * network / known);
+}
+
 void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purpose purpose,
                DType dtype, DeviceRates& rates) {
   const MeasuredDevice device =
@@ -81,6 +94,7 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
   rates.runtime = runtime_memory(sheet.architecture);
   const SourcedEfficiency reached = efficiency_of(sheet, purpose, dtype);
   rates.efficiency = reached.fractions;
+  rates.port_fraction = port_fraction(sheet, purpose, dtype, reached.fractions.network);
   rates.efficiency_origin = reached.origin;
   rates.efficiency_source = reached.source;
   if (purpose == Purpose::train) rates.kernel_s = kernel_seconds(sheet.architecture);

@@ -37,11 +37,13 @@ double places_of_token(const TokenRouting& routing, std::int64_t places) {
       std::max<std::int64_t>(1, std::llround(experts_of_place / experts_of_group));
   const double marked = std::min(experts_of_place, experts_of_group);
   const double eligible = experts_of_group * static_cast<double>(routing.chosen_groups);
+  // A token of fewer eligible experts takes all of them.
+  const std::int64_t draws = std::min(routing.per_token, static_cast<std::int64_t>(eligible));
   double misses = 0;
   for (std::int64_t chosen = 0; chosen <= groups_of_place; ++chosen) {
     const double ways = binomial(groups_of_place, chosen) *
                         binomial(routing.groups - groups_of_place, routing.chosen_groups - chosen);
-    misses += ways * misses_all(eligible, marked * static_cast<double>(chosen), routing.per_token);
+    misses += ways * misses_all(eligible, marked * static_cast<double>(chosen), draws);
   }
   misses /= binomial(routing.groups, routing.chosen_groups);
   return static_cast<double>(places) * (1 - misses);

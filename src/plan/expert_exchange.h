@@ -24,8 +24,9 @@ struct TokenCopies {
 };
 
 /// The expected number of places that hold an expert of a token, of `places` with equally many
-/// experts each. The router chooses groups uniformly, then experts in them: a place without any of
-/// the chosen ones is a draw without replacement. A place holds whole groups, or part of one.
+/// experts each. The router chooses groups, then experts in them, each choice as likely as any
+/// other and none twice. A place counts as a whole number of groups, to the nearest, or as a part
+/// of one.
 [[nodiscard]] double places_of_token(const TokenRouting& routing, std::int64_t places);
 
 /// Expected copies of a token.

@@ -83,8 +83,8 @@ class Planner::Implementation : public PlannerSetup {
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload);
   const detail::RankCosts& costs(Pass pass, const ParallelPlan& plan, const Workload& workload,
                                  std::int64_t adapters);
-  /// Costs of a serving pass; with overlap, of the two batches that it runs as, until the next
-  /// call.
+  /// Costs of a serving pass; with overlap, of the two batches that it runs as. The reference is
+  /// valid until the next call.
   const detail::RankCosts& serving_costs(Pass pass, const ParallelPlan& plan,
                                          const Workload& workload, std::int64_t adapters);
   const detail::RankStates& states(const ParallelPlan& plan);
@@ -103,6 +103,10 @@ class Planner::Implementation : public PlannerSetup {
                                      std::int64_t past_len) const;
   /// `workload` with the images and the sound of its sequences.
   [[nodiscard]] Workload with_tower_inputs(Workload workload) const;
+  /// Collectives of one pass of a rank; the layers' are those of both batches, if there are two.
+  std::vector<detail::RankProgram::RepeatedCollective> pass_collectives(Pass pass,
+                                                                        const ParallelPlan& plan,
+                                                                        const Workload& workload);
   [[nodiscard]] detail::RankSpeed speed_of(const ParallelPlan& plan) const;
   [[nodiscard]] detail::ExpertLinks expert_links(const ParallelPlan& plan) const noexcept;
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;

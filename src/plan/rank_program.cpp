@@ -116,6 +116,20 @@ Expr permuted_bytes(const Node& node) {
   return experts->rows * experts->per_token * experts->in_features * Symbol::activation_bytes;
 }
 
+/// The module that a collective belongs to: of the operator that reads what arrives, else of the
+/// one before. Modules run from their first collective to their last.
+LayerPart part_of_collective(const Block& block, const Node& node) {
+  const auto is_module = [](LayerPart part) {
+    return part == LayerPart::dense_ffn || part == LayerPart::experts;
+  };
+  const auto at = static_cast<std::size_t>(&node - block.nodes.data());
+  const LayerPart next =
+      at + 1 < block.nodes.size() ? layer_part(block.nodes[at + 1]) : LayerPart::other;
+  if (is_module(next)) return next;
+  const LayerPart before = at > 0 ? layer_part(block.nodes[at - 1]) : LayerPart::other;
+  return is_module(before) ? before : LayerPart::other;
+}
+
 }  // namespace
 
 SectionCosts& section_of(RankCosts& costs, const Section& section) {
@@ -245,7 +259,7 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
       const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
-        compile_collective(section, *op, block.repeat);
+        compile_collective(section, *op, block.repeat, part_of_collective(block, node));
         if (op->group == RankGroup::expert) exchanged = op->dispatch == Dispatch::forward;
         continue;
       }
@@ -261,10 +275,10 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
 }
 
 void RankProgram::compile_collective(const Section& section, const Collective& op,
-                                     const Expr& repeat) {
+                                     const Expr& repeat, LayerPart part) {
   collectives_.push_back({section, op.group, op.forward, op.backward, op.dispatch,
                           CompiledExpr(op.bytes, constants_), CompiledExpr(repeat, constants_),
-                          op.routing});
+                          op.routing, part});
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
@@ -375,6 +389,7 @@ void RankProgram::add_communication(const SymbolValues& values, const RankSpeed&
     const double forward = seconds_in(Dispatch::forward);
     section.forward_communication_s += forward;
     section.backward_communication_s += seconds_in(Dispatch::backward);
+    section.part_communication_s.at(static_cast<std::size_t>(collective.part)) += forward;
     if (collective.dispatch == Dispatch::forward) section.dispatch_s += forward;
     if (collective.dispatch == Dispatch::backward) section.combine_s += forward;
   }
@@ -396,7 +411,8 @@ std::vector<RankProgram::RepeatedCollective> RankProgram::collectives(
     const auto add = [&](Dispatch pass) {
       const CollectiveMessage message = collective.message_in(pass, values, speed);
       if (message.kind == CollectiveKind::none) return;
-      result.push_back({collective.section, pass == Dispatch::backward, repeat, message});
+      result.push_back(
+          {collective.section, collective.part, pass == Dispatch::backward, repeat, message});
     };
     add(Dispatch::forward);
     if (trains_) add(Dispatch::backward);

@@ -26,6 +26,8 @@ struct SectionCosts {
   double backward_communication_s = 0;
   double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
   double combine_s = 0;   ///< and back
+  /// Forward communication by the LayerPart that runs it again.
+  std::array<double, kLayerParts> part_communication_s{};
   double forward_flops = 0;
   Integer saved = 0;  ///< bytes for the backward pass without recompute
   std::array<Integer, kLayerParts> saved_parts{};  ///< by the LayerPart that drops them
@@ -95,6 +97,7 @@ class RankProgram {
   /// One direction of a collective in one pass, for all layers of its section.
   struct RepeatedCollective {
     Section section;
+    LayerPart part;  ///< that runs it again
     bool backward;
     double count;
     CollectiveMessage message;  ///< of one
@@ -160,6 +163,7 @@ class RankProgram {
     CompiledExpr bytes;
     CompiledExpr repeat;
     std::optional<TokenRouting> routing;
+    LayerPart part;
 
     /// One collective in the pass that `pass` names.
     [[nodiscard]] CollectiveMessage message_in(Dispatch pass, const SymbolValues& values,
@@ -177,7 +181,8 @@ class RankProgram {
   };
 
   void compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole);
-  void compile_collective(const Section& section, const Collective& op, const Expr& repeat);
+  void compile_collective(const Section& section, const Collective& op, const Expr& repeat,
+                          LayerPart part);
   [[nodiscard]] CompiledNode compiled_node(const Section& section, const Block& block,
                                            const Node& node, const NodeAnalysis& analysis,
                                            const Graph& whole) const;

@@ -39,35 +39,19 @@ double computing_share(const ParallelPlan& plan, std::int64_t processors) {
   return shares ? 1 - kExchangeProcessors / all : 1;
 }
 
-/// Of a port, what collectives reach: 44 of 50 GB/s by DeepEP between 8 nodes (docs/legacy.md,
-/// whose logical 51 count a token's own node), 85 to 96 of 100 by NCCL between 3
-/// (github.com/NVIDIA/ nccl-tests, issue 119). The architecture's fraction is that of links inside
-/// the node.
-constexpr double kPortShare = 0.85;
-
-double port_share(const DeviceRates& rates) {
-  switch (rates.efficiency_origin) {
-    case EfficiencyOrigin::published:
-    case EfficiencyOrigin::assumed:
-      return std::max(kPortShare, rates.efficiency.network);
-    case EfficiencyOrigin::measured:
-    case EfficiencyOrigin::fitted:
-    case EfficiencyOrigin::given:
-      break;
-  }
-  return rates.efficiency.network;
-}
-
 }  // namespace
 
 double Planner::Implementation::rate_among(std::int64_t ranks, std::int64_t apart) const noexcept {
   const Interconnect& link = rates.link;
   const double inside = rates.efficiency.network * link.intra_node_bytes_per_s;
   if (ranks * apart <= link.devices_per_node) return inside;
-  // NCCL makes as many rings as there are ports, each of which leaves the node at another rank.
-  const std::int64_t ports = std::max<std::int64_t>(1, link.devices_per_node / apart);
+  // NCCL makes as many rings as there are ports, each of which leaves the node at another rank; the
+  // node with the fewest ranks bounds them.
+  const std::int64_t of_node = std::max<std::int64_t>(1, link.devices_per_node / apart);
+  const std::int64_t rest = ranks % of_node;
+  const std::int64_t ports = rest == 0 ? of_node : rest;
   const double outside =
-      port_share(rates) * static_cast<double>(ports) * *link.inter_node_bytes_per_s;
+      rates.port_fraction * static_cast<double>(ports) * *link.inter_node_bytes_per_s;
   return ports == 1 ? outside : std::min(inside, outside);
 }
 
@@ -88,7 +72,7 @@ detail::ExpertLinks Planner::Implementation::expert_links(const ParallelPlan& pl
   links.exchange = plan.expert_exchange;
   links.inside_bytes_per_s = rates.efficiency.network * rates.link.intra_node_bytes_per_s;
   links.outside_bytes_per_s = rates.link.inter_node_bytes_per_s
-                                  ? port_share(rates) * *rates.link.inter_node_bytes_per_s
+                                  ? rates.port_fraction * *rates.link.inter_node_bytes_per_s
                                   : links.inside_bytes_per_s;
   return links;
 }

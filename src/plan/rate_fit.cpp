@@ -108,6 +108,8 @@ class Predictor {
     DeviceRates rates = run_.question.rates;
     // The layers' GEMM rate holds the ratio of two types' efficiencies, which stays.
     rates.efficiency = efficiency;
+    const double change = efficiency.network / run_.question.rates.efficiency.network;
+    rates.port_fraction = std::min(1.0, change * run_.question.rates.port_fraction);
     return rates;
   }
 

@@ -111,8 +111,6 @@ EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
   return command;
 }
 
-}  // namespace
-
 bool overlaps(const ParallelPlan& plan) { return plan.batch_overlap == BatchOverlap::two_batches; }
 
 /// DeepEP's kernels as the engine names them: those that forward inside a node, or those that send
@@ -123,6 +121,25 @@ void add_exchange(const ParallelPlan& plan, Add add) {
   const bool by_node = plan.expert_exchange == ExpertExchange::by_node;
   if (by_node || overlaps(plan)) add(plan.expert_exchange);
 }
+
+/// True if experts are spread over replicas, which are then replicas of attention alone.
+bool shares_experts(const ParallelPlan& plan) { return plan.expert > 1 && plan.data > 1; }
+
+void note_replicas(const ParallelPlan& plan, EngineCommand& command) {
+  if (shares_experts(plan)) {
+    command.notes.emplace_back(
+        "replicas of attention are set in the file of --extra_llm_api_options: "
+        "enable_attention_dp: true");
+    if (plan.tensor > 1) {
+      command.notes.emplace_back("attention is then not divided: no option keeps both degrees");
+    }
+  } else if (plan.data > 1) {
+    command.notes.push_back(
+        fmt::format("start {} servers: one is one replica of the plan", plan.data));
+  }
+}
+
+}  // namespace
 
 EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
@@ -161,13 +178,12 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   CommandWords words("python -m sglang.launch_server");
   words.add("--model-path", model_argument(question));
   words.add("--dtype", name_of_activations(question.query.dtype));
-  // Replicas whose experts are spread over all of them are replicas of attention alone, among the
-  // tensor-parallel ranks (docs.sglang.io, advanced_features/dp_dpa_smg_guide).
-  const bool shares_experts = plan.expert > 1 && plan.data > 1;
-  words.add_degree("--tp-size", shares_experts ? plan.tensor * plan.data : plan.tensor);
+  // The replicas of attention are among the tensor-parallel ranks (docs.sglang.io,
+  // advanced_features/dp_dpa_smg_guide).
+  words.add_degree("--tp-size", shares_experts(plan) ? plan.tensor * plan.data : plan.tensor);
   words.add_degree("--pp-size", plan.pipeline);
   words.add_degree("--dp-size", plan.data);
-  if (shares_experts) words.add("--enable-dp-attention");
+  if (shares_experts(plan)) words.add("--enable-dp-attention");
   words.add_degree("--ep-size", plan.expert);
   // docs.sglang.io, advanced_features/expert_parallelism.
   add_exchange(plan, [&words](ExpertExchange exchange) {
@@ -190,26 +206,16 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   EngineCommand command{Engine::tensorrt_llm, {}, {}};
   CommandWords words(fmt::format("trtllm-serve {}", model_argument(question)));
   // Its tensor-parallel ranks hold the experts (tensorrt_llm/mapping.py).
-  const bool shares_experts = plan.expert > 1 && plan.data > 1;
-  words.add_degree("--tp_size", shares_experts ? plan.tensor * plan.data : plan.tensor);
+  words.add_degree("--tp_size", shares_experts(plan) ? plan.tensor * plan.data : plan.tensor);
   words.add_degree("--pp_size", plan.pipeline);
   words.add_degree("--ep_size", plan.expert);
-  if (overlaps(plan)) {
-    command.notes.emplace_back("two-batch overlap has no option here");
+  if (overlaps(plan)) command.notes.emplace_back("two-batch overlap has no option here");
+  if (plan.expert > 1 && plan.expert_exchange == ExpertExchange::by_node) {
+    command.notes.emplace_back("the route of tokens between nodes has no option here");
   }
   words.add("--max_seq_len", question.load.seq_len);
   words.add("--max_batch_size", sequences_per_replica(question, choice));
-  if (shares_experts) {
-    command.notes.emplace_back(
-        "replicas of attention are set in the file of --extra_llm_api_options: "
-        "enable_attention_dp: true");
-    if (plan.tensor > 1) {
-      command.notes.emplace_back("attention is then not divided: no option keeps both degrees");
-    }
-  } else if (plan.data > 1) {
-    command.notes.push_back(
-        fmt::format("start {} servers: one is one replica of the plan", plan.data));
-  }
+  note_replicas(plan, command);
   if (question.query.weights) {
     command.notes.emplace_back(
         "weights are converted beforehand: name a checkpoint that stores them so");

@@ -16,10 +16,9 @@ void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_
   sum.backward_s += fraction * kind.backward_s;
   for (std::size_t i = 0; i < kLayerParts; ++i) {
     sum.part_s[i] += fraction * kind.part_s[i];
+    sum.part_communication_s[i] += fraction * kind.part_communication_s[i];
     sum.saved_parts[i] += fraction_of_bytes(kind.saved_parts[i], layers, all_layers);
   }
-  sum.dispatch_s += fraction * kind.dispatch_s;
-  sum.combine_s += fraction * kind.combine_s;
   sum.forward_communication_s += fraction * kind.forward_communication_s;
   sum.backward_communication_s += fraction * kind.backward_communication_s;
   sum.forward_flops += fraction * kind.forward_flops;

@@ -14,14 +14,14 @@ void add_section(const SectionCosts& costs, MicroBatchTime& time) {
   time.backward_communication_s += costs.backward_communication_s;
 }
 
-/// The forward of the modules that run again; the experts' tokens travel again.
+/// The forward of the modules that run again, with their collectives (Megatron-LM's checkpoint runs
+/// all of them).
 void add_recomputed(const SectionCosts& layers, const RecomputeModules& modules,
                     MicroBatchTime& time) {
   for (std::size_t i = 0; i < kLayerParts; ++i) {
-    if (modules.recompute(static_cast<LayerPart>(i))) time.backward_s += layers.part_s[i];
-  }
-  if (modules.has(RecomputeModule::moe)) {
-    time.backward_communication_s += layers.dispatch_s + layers.combine_s;
+    if (!modules.recompute(static_cast<LayerPart>(i))) continue;
+    time.backward_s += layers.part_s[i];
+    time.backward_communication_s += layers.part_communication_s[i];
   }
 }
 

@@ -201,7 +201,13 @@ void add_torchtitan_zero(Zero zero, CommandWords& words, EngineCommand& command)
   }
 }
 
-void add_torchtitan_recomputation(const Recomputation& recompute, CommandWords& words) {
+void add_torchtitan_recomputation(const Recomputation& recompute, CommandWords& words,
+                                  EngineCommand& command) {
+  const bool names_modules = recompute.modules != Recomputation{}.modules;
+  if (recompute.kind == Recompute::selective && names_modules) {
+    command.notes.push_back(
+        fmt::format("no option recomputes {} alone", name_of(recompute.modules)));
+  }
   words.add("--activation_checkpoint.mode",
             recompute.kind == Recompute::none                           ? "none"
             : recompute.kind == Recompute::full && recompute.every == 1 ? "full"
@@ -254,7 +260,7 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
   }
   add_torchtitan_degrees(choice, words);
   add_torchtitan_zero(choice.zero, words, command);
-  add_torchtitan_recomputation(choice.recompute, words);
+  add_torchtitan_recomputation(choice.recompute, words, command);
   if (info(question.query.states.recipe).arithmetic) {
     command.notes.push_back(
         fmt::format("the recipe {} is not in the command: float8 is one of the "

@@ -88,15 +88,15 @@ Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
       stage.layers);
 }
 
-/// Bytes of the largest part that is made again at once.
+/// Bytes of the largest module that is made again at once: experts with their activation, if both.
 Integer largest_module(const StageCosts& costs, const RecomputeModules& modules) {
-  Integer largest = 0;
-  for (std::size_t i = 0; i < kLayerParts; ++i) {
-    if (modules.recompute(static_cast<LayerPart>(i))) {
-      largest = std::max(largest, costs.largest_parts[i]);
-    }
-  }
-  return largest;
+  const auto bytes_of = [&](LayerPart part) {
+    return modules.recompute(part) ? costs.largest_parts.at(static_cast<std::size_t>(part))
+                                   : Integer{0};
+  };
+  return std::max({bytes_of(LayerPart::attention_core), bytes_of(LayerPart::norm),
+                   bytes_of(LayerPart::dense_ffn),
+                   bytes_of(LayerPart::experts) + bytes_of(LayerPart::expert_activation)});
 }
 
 /// Bytes that one micro-batch recomputes for its backward pass.

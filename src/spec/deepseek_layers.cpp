@@ -83,17 +83,24 @@ ExpertsSpec read_shared_and_routed_experts(ConfigReader& config, const ExpertKey
   return experts;
 }
 
+void require_groups(ConfigReader& config, const ExpertsSpec& experts) {
+  if (experts.num_experts % experts.num_groups != 0) {
+    config.fail("n_group", "does not divide the number of experts",
+                "use a divisor of the number of experts");
+  }
+  if (experts.chosen_groups > experts.num_groups) {
+    config.fail("topk_group", "is more than the number of groups", "use at most n_group");
+  }
+}
+
 void read_groups(ConfigReader& config, ExpertsSpec& experts, GroupLimit limit,
                  ExpertGroups absent) {
   const std::int64_t groups = config.size_or({"n_group"}, absent.num);
   const std::int64_t chosen = config.size_or({"topk_group"}, absent.chosen);
   if (limit == GroupLimit::none) return;
-  if (experts.num_experts % groups != 0) {
-    config.fail("n_group", "does not divide the number of experts",
-                "use a divisor of the number of experts");
-  }
   experts.num_groups = groups;
   experts.chosen_groups = chosen;
+  require_groups(config, experts);
 }
 
 void balance_experts(ConfigReader& config, ExpertsSpec& experts, ExpertGroups absent) {

@@ -50,7 +50,11 @@ struct ExpertGroups {
 /// apply them.
 enum class GroupLimit { none, groups };
 
-/// Reads n_group and topk_group. Throws Error{invalid_input} unless the groups divide the experts.
+/// Throws Error{invalid_input} unless the groups divide the experts, and the chosen ones are no
+/// more than there are.
+void require_groups(ConfigReader& config, const ExpertsSpec& experts);
+
+/// Reads n_group and topk_group. Throws as require_groups.
 void read_groups(ConfigReader& config, ExpertsSpec& experts, GroupLimit limit, ExpertGroups absent);
 
 /// Sigmoid scores with a correction bias in place of a loss that balances the load (DeepSeek V3,

@@ -140,6 +140,24 @@ TEST_CASE("two batches hide exchanges, but never more than all of them") {
   }
 }
 
+TEST_CASE("the table of communication lists the exchanges of both batches") {
+  Planner planner = deepseek_planner(h800());
+  const auto exchanges = [&](BatchOverlap overlap, std::int64_t sequences) {
+    for (const Communication& row :
+         planner.communication(experts_on(16, overlap), {16 * sequences, 4096})) {
+      if (row.kind == CollectiveKind::all_to_all) return row;
+    }
+    return Communication{};
+  };
+  const Communication one = exchanges(BatchOverlap::none, 64);
+  const Communication two = exchanges(BatchOverlap::two_batches, 64);
+  CHECK(one.count == 10);  // of five layers with experts
+  CHECK(two.count == 2 * one.count);
+  CHECK(two.wire_bytes == doctest::Approx(one.wire_bytes));
+  CHECK(two.seconds > one.seconds);
+  CHECK(exchanges(BatchOverlap::two_batches, 1).count == one.count);
+}
+
 TEST_CASE("two batches overlap only under expert parallelism, and only when serving") {
   ShardingLimits limits;
   limits.experts = 8;

@@ -154,7 +154,7 @@ TEST_CASE("exchanges by node and two batches are the engines' options for DeepEP
   choice.parallel.expert_exchange = ExpertExchange::by_node;
   CHECK(has(Engine::vllm, " --all2all-backend deepep_high_throughput --enable-dbo "));
   CHECK(has(Engine::sglang, " --deepep-mode normal --enable-two-batch-overlap "));
-  CHECK(engine_command(Engine::tensorrt_llm, question, choice).notes.size() == 2);
+  CHECK(engine_command(Engine::tensorrt_llm, question, choice).notes.size() == 3);
 }
 
 TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and recomputation") {

@@ -157,6 +157,15 @@ TEST_CASE("a direct exchange sends a copy for each expert on another rank") {
   }
 }
 
+// transformers then takes experts of other groups, too, with scores of 0.
+TEST_CASE("a token of fewer eligible experts than it takes goes to all of those") {
+  const ModelSpec spec = model_with({64, 9, 8, 1});
+  const Spread spread{64, 8};
+  const Communication row = exchanges(spec, spread, ExpertExchange::by_node, rates_of(spread));
+  // Eight experts of one group are one node: seven eighths of the tokens leave theirs.
+  CHECK(sent_copies(row) == doctest::Approx(8 * 7.0 / 8 + 7.0 / 8));
+}
+
 // Equal all-to-alls leave nothing to save where every expert has a rank, and every rank a node.
 TEST_CASE("without nodes of several ranks, both exchanges of sparse experts are alike") {
   const ModelSpec spec = model_with({16, 2, 1, 1});

@@ -65,4 +65,23 @@ TEST_CASE("whole nodes use the ports of all their devices, up to the rate inside
         doctest::Approx(0.85 * 50e9).epsilon(0.05));
 }
 
+TEST_CASE("the node with the fewest ranks bounds the ports of a group") {
+  const auto gathered = [](std::int64_t replicas) {
+    return rate_of(among_replicas(sharded(replicas, 0), "h100-80gb", CollectiveKind::all_gather));
+  };
+  CHECK(gathered(12) == doctest::Approx(0.85 * 200e9).epsilon(0.05));
+  CHECK(gathered(9) == doctest::Approx(0.85 * 50e9).epsilon(0.05));
+}
+
+TEST_CASE("ports keep their share unless that of the network is given") {
+  const auto rate = [](const GivenEfficiency& given) {
+    MachineProfile machine = find_machine("h100-80gb");
+    std::get<DatasheetRates>(machine.rates).given = given;
+    return device_rates(machine, Purpose::train, DType::bfloat16).port_fraction;
+  };
+  CHECK(rate({}) == doctest::Approx(0.85));
+  CHECK(rate({.matrix = 0.5, .memory = 0.5, .network = {}}) == doctest::Approx(0.85));
+  CHECK(rate({.matrix = {}, .memory = {}, .network = 0.5}) == 0.5);
+}
+
 }  // namespace headroom::test

@@ -119,6 +119,12 @@ TEST_CASE("tensors that llama.cpp maps and copies count once, by the size of the
   CHECK(read_engine_log(buffers, "log").weight_bytes == doctest::Approx(9176.78 * mib));
   const std::string file = "print_info: file size   = 4.58 GiB (4.89 BPW)\n";
   CHECK(read_engine_log(file + buffers, "log").weight_bytes == doctest::Approx(4.58 * 1024 * mib));
+  // A draft model beside it: both files count.
+  const std::string draft =
+      "print_info: file size   = 0.60 GiB (4.89 BPW)\n"
+      "load_tensors:   CPU_Mapped model buffer size =   614.00 MiB\n";
+  CHECK(read_engine_log(file + buffers + draft, "log").weight_bytes ==
+        doctest::Approx((4.58 + 0.60) * 1024 * mib));
   const std::string offloaded =
       "llm_load_print_meta: model size       = 4.58 GiB (4.89 BPW)\n"
       "llm_load_tensors:        CPU buffer size =   281.81 MiB\n"

@@ -66,10 +66,7 @@ ExpertsSpec read_ling_experts(ConfigReader& config) {
   experts.normalise = config.flag_or({"norm_topk_prob", "moe_renormalize"}, true);
   experts.num_groups = config.size_or({"n_group", "num_expert_group"}, 8);
   experts.chosen_groups = config.size_or({"topk_group"}, 4);
-  if (experts.num_experts % experts.num_groups != 0) {
-    config.fail("n_group", "does not divide the number of experts",
-                "use a divisor of the number of experts");
-  }
+  require_groups(config, experts);
   return experts;
 }
 

@@ -131,6 +131,7 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
   if (grouped) {
     experts.num_groups = groups;
     experts.chosen_groups = chosen;
+    require_groups(config, experts);
   }
   experts.latent_size = config.count_or({"routed_expert_hidden_size"}, 0);
   const bool normed = config.flag_or({"latent_moe_use_norm"}, true);

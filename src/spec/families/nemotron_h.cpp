@@ -99,6 +99,7 @@ ExpertsSpec read_nemotron_experts(ConfigReader& config) {
   experts.group_score = GroupScore::two_best;
   experts.num_groups = config.size_or({"n_group"}, 1);
   experts.chosen_groups = config.size_or({"topk_group"}, 1);
+  require_groups(config, experts);
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1);
   experts.shared_intermediate_size = config.size_or({"moe_shared_expert_intermediate_size"}, 7688);
