@@ -113,6 +113,7 @@ enum class PlanRule {
   expert_count,
   expert_replicas,
   expert_whole_sequence,
+  exchange_experts,
   overlap_experts,
   overlap_serves,
   // Degrees and the load.

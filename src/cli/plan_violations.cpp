@@ -116,6 +116,9 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::expert_whole_sequence:
       return {"--etp 1 with --tp requires --sp: each tensor-parallel rank sends its own tokens",
               "add --sp"};
+    case PlanRule::exchange_experts:
+      return {"--expert-exchange requires routed experts, and this model has none",
+              "leave out --expert-exchange"};
     case PlanRule::overlap_experts:
       return {"--two-batch-overlap hides the exchange with experts, and this plan has none",
               "add --ep, or leave out --two-batch-overlap"};

@@ -127,6 +127,21 @@ std::vector<std::string> detail::notes_of(const PlanQuestion& question) {
   return notes;
 }
 
+namespace {
+
+/// A note where recomputing the named modules drops nothing: the model lacks them, or its kernels
+/// keep nothing there, as fused attention does.
+void note_recomputation(Planner& planner, PlanChoice choice, const Load& load, FitReport& report) {
+  if (choice.recompute.kind != Recompute::selective) return;
+  const std::string modules = name_of(choice.recompute.modules);
+  choice.recompute = {};
+  const Integer whole = planner.evaluate(choice, load).memory.activations;
+  if (report.result.figures.memory.activations != whole) return;
+  report.notes.push_back(fmt::format("recomputing {} drops no tensor of this model", modules));
+}
+
+}  // namespace
+
 FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   Planner planner(question.model.spec, question.query, question.rates);
   require_cache(question, planner);
@@ -145,6 +160,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
     report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
   }
   report.notes = detail::notes_of(question);
+  note_recomputation(planner, choice, question.load, report);
   const auto& stored = report.storage.notes;
   report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);

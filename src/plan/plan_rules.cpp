@@ -48,6 +48,7 @@ constexpr Requirement kRequirements[] = {
      "expert must divide data · context, times tensor if the experts are whole"},
     {PlanRule::expert_whole_sequence,
      "whole experts under tensor parallelism require sequence parallelism"},
+    {PlanRule::exchange_experts, "an exchange by node requires routed experts"},
     {PlanRule::overlap_experts, "two batches overlap only under expert parallelism"},
     {PlanRule::overlap_serves, "two batches overlap only when serving"},
     {PlanRule::batch_size_positive, "batch_size must be at least 1"},
@@ -131,6 +132,8 @@ std::optional<PlanRule> broken_context_rule(const ParallelPlan& plan,
 
 std::optional<PlanRule> broken_expert_rule(const ParallelPlan& plan,
                                            const ShardingLimits& limits) noexcept {
+  const bool by_node = plan.expert_exchange == ExpertExchange::by_node;
+  if (by_node && limits.experts == 0) return PlanRule::exchange_experts;
   if (plan.expert == 1) return std::nullopt;
   if (limits.experts == 0) return PlanRule::expert_routed;
   if (!divides(plan.expert, limits.experts)) return PlanRule::expert_count;

@@ -144,6 +144,25 @@ TEST_CASE("experts that are recomputed exchange tokens in three passes, not two"
   CHECK(exchanges() == 4 * layers);
 }
 
+TEST_CASE("a module that drops nothing is noted") {
+  PlanQuestion question;
+  question.model = load_model("gpt2");
+  question.query.purpose = Purpose::train;
+  question.query.attention = AttentionImplementation::fused;
+  question.rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
+  question.load = {1, 512};
+  const auto notes = [&](const char* modules) {
+    PlanRequest request;
+    request.choice.recompute = {Recompute::selective, 1, recompute_modules(modules).value()};
+    return std::ranges::count_if(
+        make_fit_report(question, request).notes,
+        [](const std::string& note) { return note.ends_with("drops no tensor of this model"); });
+  };
+  CHECK(notes("moe,moe_act") == 1);
+  CHECK(notes("core_attn") == 1);  // fused attention keeps no pairs
+  CHECK(notes("mlp") == 0);
+}
+
 TEST_CASE("modules have Megatron-LM's names, in any order and once each") {
   CHECK(name_of(recompute_modules("moe_act,layernorm,moe_act").value()) == "layernorm,moe_act");
   CHECK(name_of(recompute_modules("core_attn,mlp").value(), ' ') == "core_attn mlp");
