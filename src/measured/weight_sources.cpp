@@ -23,6 +23,9 @@ using detail::PlaceList;
 using detail::WeightPlace;
 using detail::WeightReader;
 
+/// True for the experts of each token id: whole numbers, not factors.
+bool is_expert_table(const Weight& weight) { return weight.path.ends_with(".token_experts"); }
+
 class RandomWeights final : public WeightSource {
  public:
   explicit RandomWeights(std::uint64_t seed) : seed_(seed) {}
@@ -53,7 +56,7 @@ class RandomWeights final : public WeightSource {
   /// Writes the next of the numbers of `weight`.
   static void fill(const Weight& weight, const std::vector<std::int64_t>& shape, SplitMix64 numbers,
                    std::span<float> values) {
-    if (weight.path.ends_with(".token_experts")) {  // whole numbers
+    if (is_expert_table(weight)) {
       for (float& value : values) value = std::floor((numbers.next() + 1) * 0x1p15F);
       return;
     }
@@ -107,6 +110,17 @@ void unit_rows(std::span<float> values, std::int64_t width) {
   }
 }
 
+/// Throws unless `values` number experts: the router takes them as indices.
+void require_experts(std::span<const float> values, const std::string& where) {
+  constexpr float kMost = 0x1p24F;  // whole numbers that a float holds
+  const auto is_number = [](float value) {
+    return value >= 0 && value < kMost && std::trunc(value) == value;
+  };
+  if (std::ranges::all_of(values, is_number)) return;
+  throw Error(ErrorCode::invalid_input, "a token has an expert that is no whole number from 0",
+              where, kMismatchHint);
+}
+
 class StoredWeights final : public WeightSource {
  public:
   StoredWeights(const ModelSpec& spec, std::unique_ptr<WeightReader> reader)
@@ -131,6 +145,7 @@ class StoredWeights final : public WeightSource {
     }
     if (!rest.empty()) throw_missing_rows(weight, layer);
     if (has_unit_rows(weight, layer)) unit_rows(values, shape.back());
+    if (is_expert_table(weight)) require_experts(values, weight.path);
     return values;
   }
 
@@ -153,6 +168,7 @@ class StoredWeights final : public WeightSource {
         block.target = block.target_of(own.rows);
       }
     });
+    if (is_expert_table(weight)) require_experts(values, weight.path);
     return values;
   }
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 
@@ -19,9 +21,11 @@ using namespace headroom::measured;
 
 namespace {
 
+constexpr const char* kReference = "golden/models/gpt2";
+
 /// Tensors of a reference checkpoint, for a test to modify before writing.
-std::vector<TensorToWrite> reference_tensors() {
-  const SafetensorsFile file(test::data_folder() / "golden/models/gpt2/model.safetensors");
+std::vector<TensorToWrite> reference_tensors(const char* model = kReference) {
+  const SafetensorsFile file(test::data_folder() / model / "model.safetensors");
   std::vector<TensorToWrite> tensors;
   for (const StoredTensor& tensor : file.tensors()) {
     tensors.push_back(
@@ -30,15 +34,15 @@ std::vector<TensorToWrite> reference_tensors() {
   return tensors;
 }
 
-ModelSpec reference_spec() {
-  return load_model((test::data_folder() / "golden/models/gpt2").string()).spec;
+ModelSpec reference_spec(const char* model = kReference) {
+  return load_model((test::data_folder() / model).string()).spec;
 }
 
 /// Location of the error that loading these tensors throws; fails the test if there is none.
-std::string load_error(const std::vector<TensorToWrite>& tensors) {
+std::string load_error(const std::vector<TensorToWrite>& tensors, const char* model = kReference) {
   const test::TempFolder folder;
   write_safetensors(folder.path() / "model.safetensors", tensors);
-  const ModelSpec spec = reference_spec();
+  const ModelSpec spec = reference_spec(model);
   try {
     const auto source = checkpoint_weights(spec, Checkpoint(folder.path()));
     const Session session(spec, *source, {});
@@ -58,6 +62,18 @@ TensorToWrite& find(std::vector<TensorToWrite>& tensors, const std::string& name
 }
 
 }  // namespace
+
+TEST_CASE("a token's expert that is no whole number from 0 is refused, not taken as an index") {
+  constexpr const char* kModel = "families/deepseek_v4";
+  for (const std::int64_t expert : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::min(),
+                                    std::numeric_limits<std::int64_t>::max()}) {
+    CAPTURE(expert);
+    auto tensors = reference_tensors(kModel);
+    TensorToWrite& table = find(tensors, "model.layers.0.ffn.gate.tid2eid");
+    std::memcpy(table.data.data() + table.data.size() - sizeof expert, &expert, sizeof expert);
+    CHECK(load_error(tensors, kModel).ends_with("token_experts"));
+  }
+}
 
 TEST_CASE("a missing tensor is named") {
   auto tensors = reference_tensors();

@@ -119,6 +119,24 @@ TEST_CASE("a tiny DeepSeek-V4 has the reference's matrix FLOPs and the indexer's
   CHECK(flops(2, 30) == 7737600 + 2 * 2 * 2 * 30 * 15 * kHeads);
 }
 
+TEST_CASE("layers of DeepSeek-V4 that no class has are refused") {
+  const auto config = read_json(data_folder() / "families/deepseek_v4/config.json");
+  const auto refuses = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json changed = config;
+    changed[key] = value;
+    CHECK_THROWS_AS((void)spec_of(changed), Error);
+  };
+  const std::size_t layers = config.at("num_hidden_layers");
+  CHECK_NOTHROW((void)spec_of(config));
+  refuses("layer_types", std::vector<std::string>(layers, "full_attention"));
+  refuses("mlp_layer_types", std::vector<std::string>(layers, "dense"));
+  refuses("compress_rates", {{"heavily_compressed_attention", 1}});
+  refuses("compress_rates", {{"compressed_sparse_attention", 1}});
+  refuses("hc_sinkhorn_iters", std::int64_t{1} << 40);
+  refuses("hc_eps", 1e300);
+  refuses("hc_eps", -1);
+}
+
 // torch's FlopCounterMode over MiniMaxM3VLForCausalLM (transformers 5.24, eager), and its cache.
 TEST_CASE("MiniMax M3's matrix FLOPs and cache are the reference's") {
   const ModelSpec spec = spec_of(read_json(data_folder() / "families/minimax_m3/config.json"));

@@ -266,6 +266,16 @@ TEST_CASE("auto-round gives modules bits of their own, by name or expression") {
   }
 }
 
+TEST_CASE("a module of auto-round without bits of its own has those of the model") {
+  const auto bytes = [](const nlohmann::json& extra) {
+    return qwen_bytes({{"quant_method", "auto-round"}, {"bits", 8}, {"extra_config", extra}});
+  };
+  const nlohmann::json other_groups = {{"model.layers.0.self_attn.q_proj", {{"group_size", 128}}}};
+  CHECK(bytes(other_groups) == bytes(nlohmann::json::object()));
+  CHECK(bytes(nullptr) == bytes(nlohmann::json::object()));
+  CHECK_THROWS_AS((void)bytes({1}), Error);
+}
+
 // AutoAWQ, awq/utils/module.py, exclude_layers_to_not_quantize; vLLM, is_layer_skipped_awq.
 TEST_CASE("AWQ leaves out modules whose names contain an entry") {
   const auto bytes = [](const std::vector<std::string>& kept) {

@@ -21,6 +21,15 @@ struct LayerKinds {
   std::int64_t compressed_rate = 0;
 };
 
+LayerKind kind_named(const ConfigReader& config, const std::string& name) {
+  if (name == "sliding_attention") return LayerKind::window;
+  if (name == "compressed_sparse_attention") return LayerKind::indexed;
+  if (name == "heavily_compressed_attention") return LayerKind::compressed;
+  config.fail("layer_types", fmt::format("\"{}\" is unknown", name),
+              "use sliding_attention, compressed_sparse_attention or "
+              "heavily_compressed_attention");
+}
+
 /// The schedule as transformers 5 writes it: names of layers, and the rates of two kinds. Without
 /// names, the first two layers compress all keys, and every second one after them.
 LayerKinds read_named_kinds(ConfigReader& config, std::int64_t num_layers) {
@@ -29,6 +38,9 @@ LayerKinds read_named_kinds(ConfigReader& config, std::int64_t num_layers) {
   layers.indexed_rate = rates.size_or({"compressed_sparse_attention"}, layers.indexed_rate);
   layers.compressed_rate = rates.size_or({"heavily_compressed_attention"}, layers.compressed_rate);
   rates.finish();
+  if (std::min(layers.indexed_rate, layers.compressed_rate) < 2) {
+    config.fail("compress_rates", "a rate of 1 compresses nothing", "use rates of at least 2");
+  }
   const std::vector<std::string> names = config.texts("layer_types");
   if (!names.empty() && std::ssize(names) != num_layers) {
     config.fail("layer_types",
@@ -39,9 +51,7 @@ LayerKinds read_named_kinds(ConfigReader& config, std::int64_t num_layers) {
     const bool every_second = layer > 2 && layer % 2 == 1;
     LayerKind kind = every_second ? LayerKind::indexed : LayerKind::compressed;
     const std::string name = names.empty() ? "" : names[static_cast<std::size_t>(layer)];
-    if (name == "sliding_attention") kind = LayerKind::window;
-    if (name == "compressed_sparse_attention") kind = LayerKind::indexed;
-    if (name == "heavily_compressed_attention") kind = LayerKind::compressed;
+    if (!name.empty()) kind = kind_named(config, name);
     layers.kinds.push_back(kind);
   }
   return layers;
@@ -138,6 +148,11 @@ std::vector<bool> read_scored_layers(ConfigReader& config, std::int64_t num_laye
                 fmt::format("has {} entries for {} layers", types.size(), num_layers),
                 "write \"hash_moe\" or \"moe\" for each of num_hidden_layers");
   }
+  for (const std::string& type : types) {
+    if (type == "moe" || type == "hash_moe") continue;
+    config.fail("mlp_layer_types", fmt::format("\"{}\" is unknown", type),
+                "write \"hash_moe\" or \"moe\" for each layer");
+  }
   std::vector<bool> scored;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     const bool listed = !types.empty();
@@ -188,6 +203,20 @@ void set_stored_types(WeightStorage& storage) {
   storage.block_scales = BlockScaleStorage::exponents;
 }
 
+HyperConnectionSpec read_hyper_connections(ConfigReader& config) {
+  constexpr std::int64_t kMostIterations = 1000;
+  const HyperConnectionSpec connections{config.size_or({"hc_mult"}, 4),
+                                        config.size_or({"hc_sinkhorn_iters"}, 20),
+                                        config.number_or({"hc_eps"}, 1e-6)};
+  if (connections.sinkhorn_iterations > kMostIterations) {
+    config.fail("hc_sinkhorn_iters", "expected at most 1000 iterations", "write fewer");
+  }
+  if (connections.eps <= 0 || connections.eps >= 1) {
+    config.fail("hc_eps", "expected a number between 0 and 1", "write the class's 1e-6");
+  }
+  return connections;
+}
+
 void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.intermediate_size = 0;
@@ -201,9 +230,7 @@ void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("attention_bias", false);
   config.expect_flag("mlp_bias", false);
   StackSpec& stack = *spec.decoder;
-  stack.hyper_connections =
-      HyperConnectionSpec{config.size_or({"hc_mult"}, 4), config.size_or({"hc_sinkhorn_iters"}, 20),
-                          config.number_or({"hc_eps"}, 1e-6)};
+  stack.hyper_connections = read_hyper_connections(config);
   read_attention(config, spec);
   read_experts_of_v4(config, stack);
   set_stored_types(spec.storage);

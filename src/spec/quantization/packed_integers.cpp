@@ -46,15 +46,17 @@ ModulePattern auto_round_pattern(const std::string& key) {
 void read_extra_config(ConfigReader& config, std::int64_t bits, std::int64_t group,
                        WeightStorage& storage) {
   constexpr std::int64_t kUnquantised = 16;
-  if (!config.is_object("extra_config")) return;
   auto extra = config.object("extra_config");
+  if (!extra) return;
   for (const std::string& key : extra->keys()) {
     auto own = extra->object(key);
     const std::int64_t own_bits = whole_number(*own, {"bits"}, bits);
     StorageRule rule{.kinds = all_matrices(), .patterns = {auto_round_pattern(key)}};
     if (own_bits < kUnquantised) {
-      rule.format = packed_integer_format(WordLayout::gptq, packed_bits(*own, {"bits"}),
-                                          group_size(*own, {"group_size"}, group));
+      const bool has_own = own->has("bits");
+      rule.format =
+          packed_integer_format(WordLayout::gptq, has_own ? packed_bits(*own, {"bits"}) : own_bits,
+                                group_size(*own, {"group_size"}, group));
     }
     storage.rules.push_back(std::move(rule));
   }
