@@ -433,7 +433,7 @@ void ConfigReader::finish() {
   for (const auto& [key, value] : object_->items()) {
     if (taken_.contains(key)) continue;
     UnreadKey unread{pointer_to(key), value.dump().substr(0, kLongest)};
-    switch (effect_of_unread(key, value)) {
+    switch (effect_of_unread(key, *object_)) {
       case KeyEffect::none:
         break;
       case KeyEffect::unlikely:

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agreeing_flags.h"
 #include "common_keys.h"
 #include "consistent_layers.h"
 #include "family.h"
@@ -46,11 +47,13 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   detail::read_common_keys(config, spec);
   config.finish();
   if (!spec.torch_dtype.empty()) spec.storage.plain_type = spec.torch_dtype;
-  detail::require_no_structural(config.unread(), file);
-  for (const detail::UnreadKey& key : config.unread().unlikely) {
+  detail::UnreadKeys unread = config.unread();
+  detail::drop_agreeing_flags(unread, spec);
+  detail::require_no_structural(unread, file);
+  for (const detail::UnreadKey& key : unread.unlikely) {
     spec.unread_keys.push_back(key.pointer.substr(1));
   }
-  if (const std::vector<std::string>& filled = config.unread().filled; !filled.empty()) {
+  if (const std::vector<std::string>& filled = unread.filled; !filled.empty()) {
     spec.assumptions.push_back(fmt::format(
         "the config omits sizes, which are those of {}: {}",
         spec.architecture.empty() ? spec.model_type : spec.architecture, fmt::join(filled, ", ")));

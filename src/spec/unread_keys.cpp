@@ -19,15 +19,21 @@ constexpr std::array<std::string_view, 18> kStructuralParts{
     "moe",  "norm", "window", "bias",  "layer", "hidden", "lora", "group", "stride"};
 /// Names of sizes and operators that no reader takes in one of the ways that structural_names.h
 /// collects, and that none of these parts are in.
-constexpr std::array<std::string_view, 24> kStructuralNames{"attention_types",
+constexpr std::array<std::string_view, 35> kStructuralNames{"attention_types",
                                                             "attn_sinks",
                                                             "audio",
+                                                            "cla_share_factor",
+                                                            "compress_rope_theta",
                                                             "conv_kernel",
                                                             "d_state",
+                                                            "depths",
                                                             "expand",
                                                             "ffn_config",
                                                             "ffn_mult",
+                                                            "hc_eps",
                                                             "hybrid_override_pattern",
+                                                            "index_local_blocks",
+                                                            "index_topk_blocks",
                                                             "is_gated_act",
                                                             "mamba_d_conv",
                                                             "mamba_d_head",
@@ -36,20 +42,25 @@ constexpr std::array<std::string_view, 24> kStructuralNames{"attention_types",
                                                             "mlp_ratio",
                                                             "mm_vision_tower",
                                                             "n_group",
+                                                            "partial_rotary_factors",
+                                                            "position_buckets",
                                                             "quantization_config",
+                                                            "sparse_attention_freq",
                                                             "sparse_topk_blocks",
                                                             "subsampling_conv_channels",
                                                             "swiglu_limits",
+                                                            "swiglu_limits_shared",
                                                             "tdnn_dilation",
                                                             "vision_tower",
-                                                            "visual"};
+                                                            "visual",
+                                                            "visual_encoder"};
 /// Lengths of texts and images that weights do not depend on where no table has them, and settings
 /// of RoPE, of tokens and of values.
-constexpr std::array<std::string_view, 18> kHarmlessElsewhere{"dropout",
-                                                              "logit_scale",
-                                                              "query_pre_attn_scalar",
+constexpr std::array<std::string_view, 19> kHarmlessElsewhere{"context_length",
+                                                              "dropout",
                                                               "eos_token_id",
                                                               "legacy",
+                                                              "logit_scale",
                                                               "max_pixels",
                                                               "max_position_embeddings",
                                                               "max_seq_len",
@@ -59,18 +70,36 @@ constexpr std::array<std::string_view, 18> kHarmlessElsewhere{"dropout",
                                                               "n_positions",
                                                               "original_max_position_embeddings",
                                                               "pad_token_id",
+                                                              "query_pre_attn_scalar",
                                                               "rope_interleave",
                                                               "sep_token_id",
                                                               "seq_length",
                                                               "truncate"};
 
-bool is_structural(std::string_view key) {
+/// Names that readers take as a size or an object, and others write with a word.
+constexpr std::array<std::string_view, 6> kGenericNames{"attention", "attn",   "decoder",
+                                                        "encoder",   "gating", "size"};
+/// Flags of classes that other classes always have on.
+constexpr std::array<std::string_view, 2> kHarmlessIfTrue{"scale_attn_weights", "summary_use_proj"};
+/// Windows, which a sibling turns off.
+constexpr std::array<std::string_view, 2> kKeysOfWindows{"max_window_layers", "sliding_window"};
+
+/// True if some reader takes this name as a size, an operator or a part.
+bool is_structural_name(std::string_view key) {
   if (std::ranges::find(kHarmlessElsewhere, key) != kHarmlessElsewhere.end()) return false;
   if (std::ranges::find(kStructuralNames, key) != kStructuralNames.end()) return true;
-  if (is_read_by_some_family(key)) return true;
+  return is_read_by_some_family(key);
+}
+
+bool has_structural_part(std::string_view key) {
+  if (std::ranges::find(kHarmlessElsewhere, key) != kHarmlessElsewhere.end()) return false;
   return std::ranges::any_of(kStructuralParts, [&](std::string_view part) {
     return key.find(part) != std::string_view::npos;
   });
+}
+
+bool is_word_under_generic_name(std::string_view key, const nlohmann::json& value) {
+  return value.is_string() && std::ranges::find(kGenericNames, key) != kGenericNames.end();
 }
 
 /// A class may have biases and norms unless a key turns them off.
@@ -87,11 +116,34 @@ bool is_off(std::string_view key, const nlohmann::json& value) {
   return zero && !is_on_by_default(key);
 }
 
-/// A config of a part, whatever its name: an object with a structural key that is on.
-bool has_structural_keys(const nlohmann::json& value) {
-  if (!value.is_object()) return false;
-  for (const auto& [key, inner] : value.items()) {
-    if (effect_of_unread(key, inner) == KeyEffect::structural) return true;
+/// A list that names full attention for every layer, as a class without other kinds has it.
+bool is_full_attention_only(std::string_view key, const nlohmann::json& value) {
+  return key == "layer_types" && value.is_array() &&
+         std::ranges::all_of(value,
+                             [](const nlohmann::json& type) { return type == "full_attention"; });
+}
+
+bool is_unused_window(std::string_view key, const nlohmann::json& owner) {
+  const auto used = owner.find("use_sliding_window");
+  return used != owner.end() && *used == false &&
+         std::ranges::find(kKeysOfWindows, key) != kKeysOfWindows.end();
+}
+
+bool has_no_effect(std::string_view key, const nlohmann::json& owner) {
+  const nlohmann::json& value = owner.at(std::string(key));
+  if (is_harmless(key) || is_off(key, value) || is_unused_window(key, owner)) return true;
+  if (is_full_attention_only(key, value)) return true;
+  return value == true && std::ranges::find(kHarmlessIfTrue, key) != kHarmlessIfTrue.end();
+}
+
+/// A config of a part, whatever its name: an object with a structural key that is on. Notes of a
+/// tool have keys such as num_train_epochs, so parts of names do not count.
+bool has_structural_keys(const nlohmann::json& object) {
+  if (!object.is_object()) return false;
+  for (const auto& [key, value] : object.items()) {
+    if (has_no_effect(key, object)) continue;
+    if (is_structural_name(key) && !is_word_under_generic_name(key, value)) return true;
+    if (has_structural_keys(value)) return true;
   }
   return false;
 }
@@ -102,9 +154,12 @@ std::string described(const UnreadKey& key) {
 
 }  // namespace
 
-KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& value) {
-  if (is_harmless(key) || is_off(key, value)) return KeyEffect::none;
-  const bool structural = is_structural(key) || has_structural_keys(value);
+KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& owner) {
+  if (has_no_effect(key, owner)) return KeyEffect::none;
+  const nlohmann::json& value = owner.at(std::string(key));
+  if (is_word_under_generic_name(key, value)) return KeyEffect::unlikely;
+  const bool structural =
+      is_structural_name(key) || has_structural_part(key) || has_structural_keys(value);
   return structural ? KeyEffect::structural : KeyEffect::unlikely;
 }
 

@@ -14,8 +14,8 @@ enum class KeyEffect {
   structural,  ///< may change sizes or operators
 };
 
-/// The effect of a key that the family's reader did not read.
-[[nodiscard]] KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& value);
+/// The effect of a key of the object `owner` that the family's reader did not read.
+[[nodiscard]] KeyEffect effect_of_unread(std::string_view key, const nlohmann::json& owner);
 
 /// A key that was not read.
 struct UnreadKey {

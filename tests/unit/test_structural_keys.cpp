@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "headroom/analysis.h"
 #include "headroom/model_source.h"
@@ -97,4 +98,86 @@ TEST_CASE("lengths of texts and rates of dropout are no sizes of weights") {
   json config = llama_8b();
   config.update({{"model_max_length", 4096}, {"seq_length", 4096}, {"dropout", 0.1}});
   CHECK(spec_of(config).unread_keys.size() == 3);
+}
+
+// Keys of MiniMax M3, Step 3.5 Flash, DeepSeek-V4, Hunyuan-Large, DeBERTa-v3, BLIP-2 and Swin.
+TEST_CASE("a key that a reader takes by a constant or through a function is refused, too") {
+  const json others = json::parse(R"({
+    "index_topk_blocks": 16, "index_local_blocks": 1, "sparse_attention_freq": [0, 1],
+    "swiglu_limits_shared": [0, 16], "compress_rope_theta": 160000, "hc_eps": 1e-6,
+    "cla_share_factor": 2, "position_buckets": 256, "visual_encoder": "eva_clip_g",
+    "depths": [2, 2, 6, 2]
+  })");
+  for (const auto& item : others.items()) {
+    CAPTURE(item.key());
+    json config = llama_8b();
+    config[item.key()] = item.value();
+    CHECK(refusal_of([&] { (void)spec_of(config); }).find(item.key()) != std::string::npos);
+  }
+}
+
+TEST_CASE("a word under a name that readers take as a size or an object is noted") {
+  for (const char* const key : {"size", "attention", "attn", "encoder", "decoder", "gating"}) {
+    CAPTURE(key);
+    json config = llama_8b();
+    config[key] = "sdpa";
+    CHECK(spec_of(config).unread_keys == std::vector<std::string>{key});
+    config[key] = 4;
+    CHECK(refusal_of([&] { (void)spec_of(config); }).find(key) != std::string::npos);
+  }
+}
+
+TEST_CASE("settings of training and of engines, and flags at the only value, change nothing") {
+  json config = llama_8b();
+  config.update(json::parse(R"({
+    "scale_attn_weights": true, "summary_use_proj": true, "normalize_embeddings": true,
+    "layer_types": ["full_attention", "full_attention"],
+    "use_sliding_window": false, "max_window_layers": 28,
+    "tensor_parallel_size": 8, "ep_size": 1, "batch_size": 4, "num_train_epochs": 3, "num_gpus": 8,
+    "tokenizer_vocab_size": 128256, "lora_r": 64, "lora_alpha": 16, "lora_enable": true,
+    "training_args": {"num_train_epochs": 3}, "axolotl_config": {"lora_r": 8},
+    "cache_config": {"block_size": 16}, "sentence_transformers": {"dim": 384}
+  })"));
+  CHECK(spec_of(config).unread_keys.empty());
+}
+
+TEST_CASE("an object of a tool's notes is noted, though parts of its keys' names say sizes") {
+  json config = llama_8b();
+  config["context_length"] = 8192;
+  config["eagle_config"] = {{"use_aux_hidden_state", true}, {"num_steps", 3}};
+  CHECK(spec_of(config).unread_keys == std::vector<std::string>{"context_length", "eagle_config"});
+}
+
+TEST_CASE(
+    "other layers, and windows that are not turned off, are refused where no reader has them") {
+  const auto refusal = [](const json& keys) {
+    json config = llama_8b();
+    config.update(keys);
+    return refusal_of([&] { (void)spec_of(config); });
+  };
+  const json mixed = {{"layer_types", {"full_attention", "linear_attention"}}};
+  CHECK(refusal(mixed).find("layer_types") != std::string::npos);
+  CHECK(refusal({{"max_window_layers", 28}}).find("max_window_layers") != std::string::npos);
+  CHECK(refusal({{"use_sliding_window", true}}).find("use_sliding_window") != std::string::npos);
+}
+
+// GPT-2's c_attn and GPT-J's lm_head have biases, and Gemma 3 normalises queries and keys, whatever
+// the config says.
+TEST_CASE("a flag that turns off what the model lacks changes nothing, and is refused elsewhere") {
+  const auto with = [](const char* preset, const char* key) {
+    json config = json::parse(find_preset(preset)->json).at("config");
+    config[key] = false;
+    return config;
+  };
+  for (const char* const key : {"qkv_bias", "use_qk_norm", "lm_head_bias", "score_bias"}) {
+    CAPTURE(key);
+    CHECK(spec_of(with("llama-3-8b", key)).unread_keys.empty());
+  }
+  const auto refusal = [](const json& config) {
+    return refusal_of([&] { (void)spec_of(config); });
+  };
+  CHECK(refusal(with("gpt2", "qkv_bias")).find("qkv_bias") != std::string::npos);
+  CHECK(refusal(with("gpt-j-6b", "lm_head_bias")).find("lm_head_bias") != std::string::npos);
+  CHECK(refusal(with("gemma-3-1b", "use_qk_norm")).find("use_qk_norm") != std::string::npos);
+  CHECK(refusal(with("llama-3-8b", "mlp_norm_bias")).find("mlp_norm_bias") != std::string::npos);
 }
