@@ -1,8 +1,10 @@
 // Steps of eager, fused and linear attention, with and without a KV-cache.
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "headroom/error.h"
 #include "kernels/alibi.h"
@@ -90,6 +92,21 @@ StepCount sum_over_images(const std::vector<ImageRows>& images, const AttentionA
   return sum;
 }
 
+/// Throws if a hidden token comes before a visible one of its sequence: a cache holds the keys of
+/// all tokens. Hidden ones at the end need no mask, since no token sees later ones.
+void require_padding_at_end(const TokenInputs& tokens) {
+  for (std::int64_t row = 0; row < tokens.batch; ++row) {
+    const std::span mask = std::span(tokens.key_mask)
+                               .subspan(static_cast<std::size_t>(row * tokens.seq_len),
+                                        static_cast<std::size_t>(tokens.seq_len));
+    const auto hidden = std::ranges::find(mask, 0);
+    if (std::find(hidden, mask.end(), 1) == mask.end()) continue;
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("sequence {} has hidden tokens before visible ones", row),
+                "attention_mask", "leave out the padding, or put it at the end of the sequence");
+  }
+}
+
 }  // namespace
 
 bool StepBuilder::reads_earlier_projections() const {
@@ -115,8 +132,10 @@ const std::uint8_t* StepBuilder::key_mask(KeySource keys) const {
     return inputs.encoder->key_mask.empty() ? nullptr : inputs.encoder->key_mask.data();
   }
   const TokenInputs& tokens = this->tokens();
-  const bool masked = keys == KeySource::projections && !tokens.key_mask.empty();
-  return masked ? tokens.key_mask.data() : nullptr;
+  if (tokens.key_mask.empty()) return nullptr;
+  if (keys == KeySource::projections) return tokens.key_mask.data();
+  require_padding_at_end(tokens);
+  return nullptr;
 }
 
 AttentionArguments StepBuilder::attention_sizes(const AttentionShape& shape) const {

@@ -150,6 +150,18 @@ def mistyped_inputs_are_refused(faults):
     faults.refused(["measure", "gpt2", "--input", "inputs.json"], 2, "/generate/max_tokens")
 
 
+def padding_that_a_cache_would_show_is_refused(faults):
+    inputs = {"input_ids": [[1, 2, 3], [4, 5, 6]], "attention_mask": [[1, 1, 1], [0, 1, 1]]}
+    (faults.cwd / "inputs.json").write_text(json.dumps(inputs))
+    write_config(faults, {**GPT2, "architectures": ["GPT2LMHeadModel"]})
+    measure = ["measure", "config.json", "--input", "inputs.json", "--runs", "1"]
+    faults.refused(measure, 2, "attention_mask", "sequence 1")
+    inputs["attention_mask"] = [[1, 1, 1], [1, 1, 0]]
+    (faults.cwd / "inputs.json").write_text(json.dumps(inputs))
+    done = faults.run(*measure)
+    faults.check(done.status == 0, f"padding at the end: {done.status} {done.err}")
+
+
 def signals_end_waiting_commands(faults):
     os.mkfifo(faults.cwd / "config.json")
     process = faults.start("analyze", "config.json", "-o", "report.txt")
@@ -167,5 +179,6 @@ ROWS = [
     missing_files_have_one_status,
     odd_paths,
     mistyped_inputs_are_refused,
+    padding_that_a_cache_would_show_is_refused,
     signals_end_waiting_commands,
 ]
