@@ -11,19 +11,27 @@ namespace {
 constexpr std::int64_t kRecomputeBatch = 2;
 constexpr std::int64_t kRecomputeSeq = 512;
 
-PlanFigures trained(const ModelSpec& spec, const char* modules, std::int64_t expert_ranks = 1) {
+Planner training_planner(const ModelSpec& spec,
+                         AttentionImplementation attention = AttentionImplementation::eager) {
   PlanQuery query;
   query.purpose = Purpose::train;
-  query.attention = AttentionImplementation::eager;
-  Planner planner(spec, query,
-                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
+  query.attention = attention;
+  return {spec, query, device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16)};
+}
+
+/// Empty for none.
+Recomputation recomputing(std::string_view modules) {
+  if (modules.empty()) return {};
+  return {Recompute::selective, 1, recompute_modules(modules).value()};
+}
+
+PlanFigures trained(const ModelSpec& spec, const char* modules, std::int64_t expert_ranks = 1) {
+  Planner planner = training_planner(spec);
   PlanChoice choice;
   choice.parallel.data = expert_ranks;
   choice.parallel.expert = expert_ranks;
   choice.micro_batch = kRecomputeBatch;
-  if (*modules != 0) {
-    choice.recompute = {Recompute::selective, 1, recompute_modules(modules).value()};
-  }
+  choice.recompute = recomputing(modules);
   return planner.evaluate(choice, {kRecomputeBatch * expert_ranks, kRecomputeSeq});
 }
 
@@ -51,11 +59,7 @@ TEST_CASE("recomputed modules drop the terms that the paper lists for them") {
 
 TEST_CASE("tensor parallelism does not hide a norm's output from its recomputation") {
   const ModelSpec spec = gpt(1024, 8, 6);
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  query.attention = AttentionImplementation::eager;
-  Planner planner(spec, query,
-                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
+  Planner planner = training_planner(spec);
   PlanChoice choice;
   choice.parallel.tensor = 4;
   const Load load{1, kRecomputeSeq};
@@ -69,18 +73,11 @@ TEST_CASE("tensor parallelism does not hide a norm's output from its recomputati
 
 TEST_CASE("a recomputed network runs its tensor-parallel all-reduce again") {
   const ModelSpec spec = gpt(1024, 8, 6);
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  query.attention = AttentionImplementation::eager;
-  Planner planner(spec, query,
-                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
+  Planner planner = training_planner(spec);
   PlanChoice choice;
   choice.parallel.tensor = 4;
   const auto all_reduces = [&](const char* modules) {
-    choice.recompute = {};
-    if (*modules != 0) {
-      choice.recompute = {Recompute::selective, 1, recompute_modules(modules).value()};
-    }
+    choice.recompute = recomputing(modules);
     for (const Communication& row : planner.communication(choice, {1, kRecomputeSeq})) {
       if (row.kind == CollectiveKind::all_reduce) return row.count;
     }
@@ -122,11 +119,7 @@ TEST_CASE("what is recomputed takes its forward pass again, and experts' tokens 
 TEST_CASE("experts that are recomputed exchange tokens in three passes, not two") {
   const ModelSpec spec =
       spec_of(read_json(data_folder() / "golden/configs/mixtral-8x7b.config.json"), "mixtral");
-  PlanQuery query;
-  query.purpose = Purpose::train;
-  query.attention = AttentionImplementation::fused;
-  Planner planner(spec, query,
-                  device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16));
+  Planner planner = training_planner(spec, AttentionImplementation::fused);
   PlanChoice choice;
   choice.parallel.data = 8;
   choice.parallel.expert = 8;
