@@ -60,7 +60,7 @@ constexpr double kPortFraction = 0.85;
 double port_fraction(const DatasheetRates& sheet, Purpose purpose, DType dtype, double network) {
   if (sheet.given.network) return *sheet.given.network;
   const double known = known_efficiency(sheet.architecture, purpose, dtype).fractions.network;
-  return std::min(1.0, kPortFraction * network / known);
+  return std::min(1.0, kPortFraction * (network / known));
 }
 
 void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purpose purpose,

@@ -110,6 +110,7 @@ Json machine_json(const PlanQuestion& question) {
   json["assumed"] = {{"matrix_efficiency", speed(rates.efficiency.matrix)},
                      {"memory_efficiency", speed(rates.efficiency.memory)},
                      {"network_efficiency", speed(rates.efficiency.network)},
+                     {"port_efficiency", speed(rates.port_fraction)},
                      {"exchange_latency_s", rates.collective_latency_s},
                      {"efficiency_origin", name_of(rates.efficiency_origin)},
                      {"efficiency_source", rates.efficiency_source},
@@ -231,12 +232,14 @@ void add_device(const PlanQuestion& question, Document& document) {
                        rates.efficiency_source)});
   if (question.devices == 1) return;
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
-  document.blocks.push_back(Line{
-      "network",
-      fmt::format("{} devices per node, {:.0f} GB/s within a node{}, {:.1f} GB/s between nodes{}",
-                  rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
-                  mark(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
-                  mark(rates.network_is_assumed))});
+  document.blocks.push_back(
+      Line{"network",
+           fmt::format(
+               "{} devices per node, {:.0f} GB/s within a node{}, {:.1f} GB/s between nodes{}, of "
+               "which collectives reach {:.0f} %",
+               rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
+               mark(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
+               mark(rates.network_is_assumed), 100 * rates.port_fraction)});
 }
 
 Json question_json(const PlanQuestion& question, std::string_view schema) {
