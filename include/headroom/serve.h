@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/engine_command.h"
 #include "headroom/plan.h"
 
 namespace headroom {
@@ -173,6 +174,7 @@ struct ServeReport {
   std::int64_t simulated = 0;     ///< plans
   bool searched = false;
   std::optional<double> largest_rate;  ///< Poisson requests per second that meet the targets
+  std::string engine_command;          ///< of an engine that serves the first plan; empty: none
   std::vector<std::string> notes;
 };
 
@@ -187,6 +189,11 @@ struct ServeReport {
 /// meet the targets. Degrees in `fixed` are kept.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
                                             std::int64_t most_devices);
+
+/// The command of an engine that serves `choice` under the question's limits. Throws
+/// Error{invalid_input} if the engine trains.
+[[nodiscard]] EngineCommand serving_command(Engine engine, const ServeQuestion& question,
+                                            const PlanChoice& choice);
 
 /// Reads a trace: one JSON object per line with `arrival_s`, `input_tokens` and `output_tokens`.
 /// Throws Error{invalid_input} with the line's number.

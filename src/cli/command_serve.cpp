@@ -98,15 +98,26 @@ ServeQuestion served_question(ServeCommand& command) {
   return question;
 }
 
+/// Adds the command that --engine asks for, for the first plan.
+void add_engine_command(std::optional<Engine> engine, ServeReport& report) {
+  if (!engine) return;
+  EngineCommand command = serving_command(*engine, report.question, report.plans.front().choice);
+  for (const std::string& note : command.notes) {
+    report.notes.push_back(fmt::format("{}: {}", info(*engine).name, note));
+  }
+  report.engine_command = std::move(command.text);
+}
+
 void run_serve(ServeCommand& command, int& status) {
   PlanOptions& options = command.options;
   ReportOutput output(options.output);
   ServeQuestion question = served_question(command);
   const bool searches = !question.targets.empty() && !command.count_is_given;
-  const ServeReport report =
+  ServeReport report =
       searches ? make_serve_report(std::move(question), options.fixed, command.most_devices)
                : make_serve_report(std::move(question), request_of(options));
   if (!report.plans.front().verdict.met()) status = 1;
+  add_engine_command(options.engine, report);
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
@@ -304,7 +315,8 @@ void add_serve(Command root, int& status) {
       "  headroom serve llama-3-70b --machine h100-80gb --count 8 --tp 8 --users 100\n"
       "  headroom serve llama-3-70b --machine h100-80gb --count 4 --tp 4 --users 8 --draft "
       "llama-3.2-1b --accept 0.7\n"
-      "  headroom serve llama-3-70b --machine h100-80gb --rate 10 --ttft 500ms --tpot 30ms\n"
+      "  headroom serve llama-3-70b --machine h100-80gb --rate 10 --ttft 500ms --tpot 30ms "
+      "--engine vllm\n"
       "\n"
       "Exit status: 1 if the targets are missed.");
   command.on_run([options, count, &status] {

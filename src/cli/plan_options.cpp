@@ -333,6 +333,15 @@ Choices<Engine> engine_choices() {
   return choices;
 }
 
+namespace {
+
+void add_engine(Command command, PlanOptions& options) {
+  add_choice(command, "--engine", options.engine, engine_choices(),
+             "Show the command line of an engine that runs the plan");
+}
+
+}  // namespace
+
 void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_model_and_machine(command, options, need);
   add_purpose(command, options);
@@ -345,8 +354,7 @@ void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_training(command, options);
   add_kv_cache(command, options);
   add_serving(command, options);
-  add_choice(command, "--engine", options.engine, engine_choices(),
-             "Show the command line of an engine that runs the plan");
+  add_engine(command, options);
   // A trace shows one plan.
   add_output_options(command, options.output, "--output,-o",
                      need == MachineNeed::optional ? TraceFormat::offered : TraceFormat::none);
@@ -374,6 +382,7 @@ Option add_serving_plan_options(Command command, PlanOptions& options) {
   add_batch_overlap(command, options);
   add_served_adapters(command, options);
   add_adapter_sizes(command, options, kServingGroup);
+  add_engine(command, options);
   return count;
 }
 

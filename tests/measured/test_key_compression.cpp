@@ -115,8 +115,8 @@ TEST_CASE("a window of equal gates is compressed to the mean of its keys") {
       static_cast<std::size_t>(kCompressedBatch * args.out_entries * args.width));
   compress_keys(args, entries.data());
   const auto key = [&](std::size_t token) { return keys[token * 3 + 1]; };
-  CHECK(entries[1] == doctest::Approx((key(0) + key(1) + key(2) + key(3)) / 4));
-  CHECK(entries[4] == doctest::Approx((key(4) + key(5) + key(6) + key(7)) / 4));
+  CHECK(entries[1] == doctest::Approx(static_cast<double>(key(0) + key(1) + key(2) + key(3)) / 4));
+  CHECK(entries[4] == doctest::Approx(static_cast<double>(key(4) + key(5) + key(6) + key(7)) / 4));
 }
 
 TEST_CASE("weights of streams are bounded, and their matrix is doubly stochastic") {

@@ -283,6 +283,30 @@ TEST_CASE("replicas that only prefill leave decode steps alone") {
   CHECK(apart.tpot->p99 <= 1.05 * step_s);
 }
 
+// Options as the engines document them: docs.vllm.ai, cli/serve; docs.sglang.io,
+// advanced_features/server_arguments; TensorRT-LLM, commands/trtllm-serve.
+TEST_CASE("the command of an engine has the scheduler's limits") {
+  ServeQuestion question = question_for("llama-3-70b", "h100-80gb", users(100, 100, 2000, 300));
+  question.plan.load.seq_len = 2300;
+  question.limits.max_sequences = 64;
+  question.limits.batched_tokens = 4096;
+  const auto command = [&](Engine engine) {
+    return serving_command(engine, question, degrees(4, 1, 2));
+  };
+  CHECK(command(Engine::vllm).text ==
+        "vllm serve meta-llama/Meta-Llama-3-70B --dtype bfloat16 --tensor-parallel-size 4 "
+        "--data-parallel-size 2 --max-model-len 2300 --max-num-seqs 64 --max-num-batched-tokens "
+        "4096");
+  CHECK(command(Engine::sglang)
+            .text.ends_with(" --max-running-requests 128 --chunked-prefill-size 4096"));
+  CHECK(command(Engine::tensorrt_llm).text.ends_with(" --max_batch_size 64 --max_num_tokens 4096"));
+  CHECK(command(Engine::vllm).notes.empty());
+  question.limits.prefill_replicas = 1;
+  CHECK(command(Engine::vllm).notes ==
+        std::vector<std::string>{"replicas that prefill are servers of their own"});
+  CHECK_THROWS_AS((void)command(Engine::megatron), Error);
+}
+
 TEST_CASE("latencies of users leave out their first requests, which arrive in one burst") {
   const auto served = [](std::int64_t requests) {
     const ServeTraffic traffic = users(100, requests, 1000, 200);
