@@ -10,34 +10,32 @@ struct Holders {
   std::int64_t apart = 1;  ///< devices from one to the next
 };
 
-/// Collectives of `states`.
-void add_collectives(const StateBytes& states, const Holders& holders, Zero zero,
-                     double micro_batches, std::vector<DataParallelCollective>& collectives) {
-  const std::int64_t copies = holders.copies;
-  std::int64_t ranks = holders.ranks;
-  if (copies == 1 || states.gradients == 0) return;
-  if (zero != Zero::none && ranks < copies) {
-    // Groups of shards are replicas of each other (HSDP): they add up their shards' gradients.
-    const double shard = static_cast<double>(states.gradients) / static_cast<double>(ranks);
-    collectives.push_back(
-        {CollectiveKind::all_reduce, shard, copies / ranks, 1, true, ranks * holders.apart});
-  }
-  if (zero == Zero::none) ranks = copies;
-  if (ranks == 1) return;
-  const auto gradients = static_cast<double>(states.gradients);
-  const double gradient_shard = gradients / static_cast<double>(ranks);
-  const double weight_shard = static_cast<double>(states.weights) / static_cast<double>(ranks);
+/// Groups of shards are replicas of each other (HSDP): they add up their shards' gradients.
+void add_replicas_sum(const StateBytes& states, const Holders& holders,
+                      std::vector<DataParallelCollective>& collectives) {
+  if (holders.ranks == holders.copies) return;
+  const double shard = static_cast<double>(states.gradients) / static_cast<double>(holders.ranks);
+  collectives.push_back({CollectiveKind::all_reduce, shard, holders.copies / holders.ranks, 1, true,
+                         holders.ranks * holders.apart});
+}
+
+/// Collectives of a group of shards.
+void add_shards(const StateBytes& states, const Holders& holders, Zero zero, double micro_batches,
+                std::vector<DataParallelCollective>& collectives) {
+  if (holders.ranks == 1) return;
+  const auto ranks = static_cast<double>(holders.ranks);
+  const double gradient_shard = static_cast<double>(states.gradients) / ranks;
+  const double weight_shard = static_cast<double>(states.weights) / ranks;
   const auto reduce = [&](double count) {
-    collectives.push_back(
-        {CollectiveKind::reduce_scatter, gradient_shard, ranks, count, true, holders.apart});
+    collectives.push_back({CollectiveKind::reduce_scatter, gradient_shard, holders.ranks, count,
+                           true, holders.apart});
   };
   const auto gather = [&](double count, bool backward) {
     collectives.push_back(
-        {CollectiveKind::all_gather, weight_shard, ranks, count, backward, holders.apart});
+        {CollectiveKind::all_gather, weight_shard, holders.ranks, count, backward, holders.apart});
   };
   switch (zero) {
     case Zero::none:
-      collectives.push_back({CollectiveKind::all_reduce, gradients, ranks, 1, true, holders.apart});
       return;
     case Zero::optimizer:
       reduce(1);
@@ -53,6 +51,19 @@ void add_collectives(const StateBytes& states, const Holders& holders, Zero zero
   reduce(micro_batches);
   gather(micro_batches, true);
   gather(micro_batches, false);
+}
+
+/// Collectives of `states`.
+void add_collectives(const StateBytes& states, const Holders& holders, Zero zero,
+                     double micro_batches, std::vector<DataParallelCollective>& collectives) {
+  if (holders.copies == 1 || states.gradients == 0) return;
+  if (zero == Zero::none) {
+    collectives.push_back({CollectiveKind::all_reduce, static_cast<double>(states.gradients),
+                           holders.copies, 1, true, holders.apart});
+    return;
+  }
+  add_replicas_sum(states, holders, collectives);
+  add_shards(states, holders, zero, micro_batches, collectives);
 }
 
 }  // namespace
