@@ -86,8 +86,8 @@ std::vector<RankProgram::RepeatedCollective> Planner::Implementation::pass_colle
     return call.section.kind == Section::Kind::layers;
   });
   for (const Workload& half : {halves->first, halves->second}) {
-    for (RankProgram::RepeatedCollective& call : of(half)) {
-      if (call.section.kind == Section::Kind::layers) calls.push_back(std::move(call));
+    for (const RankProgram::RepeatedCollective& call : of(half)) {
+      if (call.section.kind == Section::Kind::layers) calls.push_back(call);
     }
   }
   return calls;

@@ -62,7 +62,7 @@ std::string without_torch(const std::string& type) {
 }
 
 std::string read_dtype(ConfigReader& config, ModelSpec& spec) {
-  const std::string current = without_torch(config.text_or({"dtype"}, ""));
+  std::string current = without_torch(config.text_or({"dtype"}, ""));
   const std::string former = without_torch(config.text_or({"torch_dtype"}, ""));
   if (current.empty() || former.empty() || current == former) {
     return current.empty() ? former : current;

@@ -84,7 +84,7 @@ std::optional<fs::path> snapshot_in(const fs::path& folder) {
   const std::string name = fs::weakly_canonical(folder).filename().string();
   if (!name.starts_with(kModels)) return std::nullopt;
   LocalModels problems;
-  const auto snapshot = snapshot_of(folder, name, problems);
+  auto snapshot = snapshot_of(folder, name, problems);
   if (problems.problems.empty()) return snapshot;
   throw Error(ErrorCode::invalid_input, problems.problems.front().message, folder.string(),
               "name one of its folders in snapshots/");

@@ -19,7 +19,7 @@ struct CompressionArguments {
   const float* rows = nullptr;   ///< [batch, tokens, 2·series·width]
   const float* bias = nullptr;   ///< [rate, series·width], added to the gates of a window
   float* state = nullptr;        ///< [batch, state_floats]; null for none before and after
-  std::int64_t row_floats() const { return 2 * series * width; }
+  [[nodiscard]] std::int64_t row_floats() const { return 2 * series * width; }
   /// Rows of the window that is open, and of the one before it the first series.
   [[nodiscard]] std::int64_t state_floats() const {
     return (series - 1) * rate * 2 * width + (rate - 1) * row_floats();

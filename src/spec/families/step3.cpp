@@ -157,7 +157,7 @@ ExpertsSpec read_step_experts(ConfigReader& config) {
 /// A limit of each layer's activations; 0 is none.
 std::vector<double> read_limits(ConfigReader& config, std::string_view key,
                                 std::int64_t num_layers) {
-  const std::vector<double> limits = values_of_layers(config, key, config.numbers(key), num_layers);
+  std::vector<double> limits = values_of_layers(config, key, config.numbers(key), num_layers);
   if (limits.empty()) return std::vector<double>(static_cast<std::size_t>(num_layers), 0);
   if (std::ranges::any_of(limits, [](double limit) { return limit < 0; })) {
     config.fail(key, "has a limit below 0", "write 0 for a layer without one");
