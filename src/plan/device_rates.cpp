@@ -51,7 +51,7 @@ DType measured_arithmetic(const MachineProfile& machine, DType arithmetic, DType
   return is_pytorch && bytes_of(arithmetic) == 1 ? dtype : arithmetic;
 }
 
-/// What collectives reach of a port: 44 of 50 GB/s by DeepEP between 8 nodes (docs/legacy.md, whose
+/// Collectives reach this of a port: 44 of 50 GB/s by DeepEP between 8 nodes (docs/legacy.md, whose
 /// logical 51 count a token's own node), 85 to 96 of 100 by NCCL between 3
 /// (github.com/NVIDIA/nccl-tests/issues/119). Architectures differ in links inside the node.
 constexpr double kPortFraction = 0.85;

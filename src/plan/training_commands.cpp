@@ -135,7 +135,7 @@ void add_megatron_recipe(Recipe recipe, CommandWords& words) {
   }
 }
 
-/// What a plan assumes of optimizer and adapters, for which the command has no option.
+/// Notes the optimizer and the adapters that a plan assumes; the command has no option for them.
 void note_states(const PlanQuery& query, EngineCommand& command) {
   const Optimizer optimizer = query.states.optimizer;
   if (optimizer != Optimizer::adam) {
