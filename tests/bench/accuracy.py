@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Compares predicted with measured times over suites of models and workloads.
 
-Every pair is one `headroom compare`, after one calibration, which measures none of the suites' shapes.
-Each run is measured twice, to show the machine's noise next to the error. Writes accuracy.json,
+Every pair is one `headroom compare`, after one calibration, which measures none of the suites' shapes,
+and one `headroom analyze --machine here`, which does not know the machine's drift since then. Each run
+is measured twice, to show the machine's noise next to the error. Writes accuracy.json,
 accuracy.md and accuracy.svg to --reports. A benchmark, not a test: it checks nothing.
 """
 import argparse
@@ -54,7 +55,21 @@ def operators_of(rows, again):
             for path, row in times.items()]
 
 
-def workload_text(workload):
+def value_of(option, arguments):
+    """The word after `option`; None without the option."""
+    return arguments[arguments.index(option) + 1] if option in arguments else None
+
+
+def uncorrected_time(binary, arguments):
+    """Seconds that `analyze` predicts, which has --new-tokens instead of --phase generate."""
+    prompt = list(arguments)
+    if value_of("--phase", prompt) == "generate":
+        at = prompt.index("--phase")
+        del prompt[at:at + 2]
+    return run(binary, "analyze", *prompt, "--machine", "here")["time"]["total_s"]
+
+
+def workload_text(workload, weights):
     """Such as "prefill · batch 1 · seq 128 · float32 · eager attention", as the header of `compare`."""
     phase = workload["phase"] if workload["new_tokens"] is None else "generate"
     words = [phase, f"batch {workload['batch_size']}", f"seq {workload['seq_len']}"]
@@ -64,7 +79,8 @@ def workload_text(workload):
         words.append(f"past {workload['past_len']}")
     if workload["new_tokens"]:
         words.append(f"{workload['new_tokens']} new tokens")
-    return " · ".join([*words, workload["dtype"], f"{workload['attention']} attention"])
+    types = f"{weights} weights" if weights else workload["dtype"]
+    return " · ".join([*words, types, f"{workload['attention']} attention"])
 
 
 def compare(binary, suite, arguments, runs):
@@ -74,6 +90,7 @@ def compare(binary, suite, arguments, runs):
     result = run(binary, "compare", *arguments, "--runs", str(runs), "--detail",
                  "--tolerance", "ops=1000%", "--tolerance", "time=1000%")
     again = run(binary, "measure", *arguments, "--runs", str(runs))
+    uncorrected = uncorrected_time(binary, arguments)
     rows = {row["quantity"]: row for row in result["rows"]}
     whole_time = rows["time_s"]
     exact = [row for row in result["rows"] if row["tolerance"] == 0]
@@ -82,9 +99,11 @@ def compare(binary, suite, arguments, runs):
     for one in operators:
         shares[one["kind"]] = shares.get(one["kind"], 0) + one["share"]
     return {"suite": suite, "arguments": arguments, "model": result["model"],
-            "workload": workload_text(result["workload"]),
+            "workload": workload_text(result["workload"], value_of("--weights", arguments)),
             "predicted_s": whole_time["predicted"], "measured_s": whole_time["measured"],
+            "uncorrected_s": uncorrected,
             "error": whole_time["measured"] / whole_time["predicted"] - 1,
+            "uncorrected": whole_time["measured"] / uncorrected - 1,
             "noise": again["time"]["median_s"] / whole_time["measured"] - 1,
             "drift": result["drift"], "shares": shares,
             "operators": [one for one in operators if one["share"] > LARGE],
@@ -117,7 +136,7 @@ def main():
     options = parser.parse_args()
     pairs = measure_all(options)
     machine = run(options.headroom, "machines", "show", "here")
-    report = {"schema_version": 2, "date": machine["date"][:10],
+    report = {"schema_version": 3, "date": machine["date"][:10],
               "machine": f"{machine['context']['cpu']}, {machine['context']['logical_cpus']} processors, "
                          f"{machine['context']['backend']}, {machine['context']['compiler']}",
               "command": " ".join(["python3", *sys.argv]),
