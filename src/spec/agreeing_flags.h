@@ -6,7 +6,8 @@
 
 namespace headroom::detail {
 
-/// Removes the structural keys that turn off a bias or a norm which the text model does not have.
+/// Removes the structural keys that turn off a bias or a norm which the text model does not have,
+/// and a decoder's number of token types.
 void drop_agreeing_flags(UnreadKeys& unread, const ModelSpec& spec);
 
 }  // namespace headroom::detail

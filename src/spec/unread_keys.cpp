@@ -91,8 +91,14 @@ bool is_structural_name(std::string_view key) {
   return is_read_by_some_family(key);
 }
 
+/// "hidden_dropout_prob": a rate, whatever it drops.
+bool is_rate_of_dropout(std::string_view key) {
+  return key.find("dropout") != std::string_view::npos;
+}
+
 bool has_structural_part(std::string_view key) {
   if (std::ranges::find(kHarmlessElsewhere, key) != kHarmlessElsewhere.end()) return false;
+  if (is_rate_of_dropout(key)) return false;
   return std::ranges::any_of(kStructuralParts, [&](std::string_view part) {
     return key.find(part) != std::string_view::npos;
   });
@@ -129,8 +135,16 @@ bool is_unused_window(std::string_view key, const nlohmann::json& owner) {
          std::ranges::find(kKeysOfWindows, key) != kKeysOfWindows.end();
 }
 
+/// What a norm adds to a variance ("norm_eps"), unless the name says that a family has more
+/// ("hc_eps": hyper-connections).
+bool is_epsilon(std::string_view key, const nlohmann::json& value) {
+  const bool named = key.ends_with("_eps") || key.ends_with("_epsilon");
+  return named && value.is_number() && !is_structural_name(key);
+}
+
 bool has_no_effect(std::string_view key, const nlohmann::json& owner) {
   const nlohmann::json& value = owner.at(std::string(key));
+  if (is_epsilon(key, value)) return true;
   if (is_harmless(key) || is_off(key, value) || is_unused_window(key, owner)) return true;
   if (is_full_attention_only(key, value)) return true;
   return value == true && std::ranges::find(kHarmlessIfTrue, key) != kHarmlessIfTrue.end();

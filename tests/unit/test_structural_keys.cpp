@@ -96,8 +96,37 @@ TEST_CASE("Yi is Llama by another name") {
 
 TEST_CASE("lengths of texts and rates of dropout are no sizes of weights") {
   json config = llama_8b();
-  config.update({{"model_max_length", 4096}, {"seq_length", 4096}, {"dropout", 0.1}});
-  CHECK(spec_of(config).unread_keys.size() == 3);
+  config.update({{"model_max_length", 4096},
+                 {"seq_length", 4096},
+                 {"dropout", 0.1},
+                 {"hidden_dropout_prob", 0.1}});
+  CHECK(spec_of(config).unread_keys.size() == 4);
+}
+
+TEST_CASE("what a norm adds to a variance changes nothing, whatever its name") {
+  const ModelSpec plain = spec_of(llama_8b());
+  for (const char* const key : {"norm_eps", "ln_norm_epsilon", "group_norm_eps"}) {
+    CAPTURE(key);
+    json config = llama_8b();
+    config[key] = 1e-5;
+    CHECK(spec_of(config).unread_keys == plain.unread_keys);
+    config[key] = "learned";
+    CHECK(refusal_of([&] { (void)spec_of(config); }).find(key) != std::string::npos);
+  }
+}
+
+// The number of token types that transformers' tests write into configs of decoders, too.
+TEST_CASE("a decoder has no token types, an encoder with an unknown key for them is refused") {
+  for (const char* const preset : {"llama-3-8b", "gpt2", "opt-125m", "bloom-560m"}) {
+    CAPTURE(preset);
+    json config = json::parse(find_preset(preset)->json).at("config");
+    const std::size_t notes = spec_of(config).unread_keys.size();
+    config["type_vocab_size"] = 16;
+    CHECK(spec_of(config).unread_keys.size() == notes);
+  }
+  json vit = json::parse(find_preset("vit-base-patch16-224")->json).at("config");
+  vit["type_vocab_size"] = 16;
+  CHECK(refusal_of([&] { (void)spec_of(vit); }).find("type_vocab_size") != std::string::npos);
 }
 
 // Keys of MiniMax M3, Step 3.5 Flash, DeepSeek-V4, Hunyuan-Large, DeBERTa-v3, BLIP-2 and Swin.

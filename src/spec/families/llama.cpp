@@ -144,7 +144,9 @@ void read_ministral3_or_whole(ConfigReader& config, ModelSpec& spec) {
 std::vector<Family> llama_families() {
   return {
       {.model_types = {"llama", "Yi"},
-       .classes = either_of(llama_classes("Llama"), llama_classes("Yi")),
+       // LLaMA: before transformers 4.28.
+       .classes = either_of(either_of(llama_classes("Llama"), llama_classes("Yi")),
+                            llama_classes("LLaMA")),
        .reader = read_llama,
        .names = llama_names(),
        .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "llama",

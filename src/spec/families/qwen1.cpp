@@ -20,6 +20,8 @@ void read_qwen1(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.embedding = config.probability_or({"emb_dropout_prob"}, 0);
   stack.dropout.attention_probs = config.probability_or({"attn_dropout_prob"}, 0);
   config.expect_flag("scale_attn_weights", true);
+  // The rows of the embedding in the first versions of the class.
+  config.expect_number("padded_vocab_size", static_cast<double>(spec.embedding.vocab_size));
   // Beyond the context that the model was trained with: RoPE's base and the scores grow.
   config.ignore({"use_dynamic_ntk", "use_logn_attn", "seq_length"});
   config.ignore({"bf16", "fp16", "fp32", "use_flash_attn", "softmax_in_fp32", "onnx_safe",
