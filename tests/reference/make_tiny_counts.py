@@ -73,6 +73,13 @@ MODELS = {
     "exaone4_5": ("Exaone4_5_ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "exaone4"},
         "vision_config": {**QWEN_TOWER, "num_key_value_heads": 2}}),
+    "gemma4_unified": ("Gemma4UnifiedForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 16, "global_head_dim": 24, "num_key_value_heads": 2,
+                        "num_global_key_value_heads": 1, "attention_k_eq_v": True,
+                        "sliding_window": 8, "num_hidden_layers": 6},
+        "vision_config": {"patch_size": 2, "pooling_kernel_size": 3, "mm_embed_dim": 40,
+                          "mm_posemb_size": 10, "output_proj_dims": 40},
+        "audio_config": {"audio_embed_dim": 20}}),
     "glm_ocr": ("GlmOcrForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 16},
         "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_heads": 5, "depth": 2,

@@ -10,6 +10,7 @@
 
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/projected_inputs.h"
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
@@ -51,8 +52,8 @@ void read_per_layer_inputs(ConfigReader& config, ModelSpec& spec) {
 }
 
 /// The window of the sliding layers, by which a layer finds the keys that it shares.
-WindowSpec read_own_window(ConfigReader& config) {
-  const WindowSpec window = read_window(config, 512);
+WindowSpec read_own_window(ConfigReader& config, std::int64_t when_absent) {
+  const WindowSpec window = read_window(config, when_absent);
   if (window.kind == WindowKind::none) {
     config.fail("sliding_window", "is no window for the sliding layers", "write its size");
   }
@@ -119,15 +120,12 @@ void read_gemma4_experts(ConfigReader& config, StackSpec& stack) {
   stack.ffn.experts = experts;
 }
 
-void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
-  read_base(config, spec, gemma4_defaults());
-  read_soft_cap(config, spec, 0);
-  read_per_layer_inputs(config, spec);
+/// Windows, shared keys and the sizes of full layers.
+void read_gemma4_layers(ConfigReader& config, ModelSpec& spec, std::int64_t window_when_absent) {
   StackSpec& stack = *spec.decoder;
-  read_gemma4_experts(config, stack);
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 6 != 0; };
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
-  const WindowSpec window = read_own_window(config);
+  const WindowSpec window = read_own_window(config, window_when_absent);
   const bool value_is_key = config.flag_or({"attention_k_eq_v"}, false);
   stack.layer_scalar = true;
   AttentionSpec full = stack.self_attention;
@@ -148,6 +146,24 @@ void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
     variant.self_attention.shares_key_values = true;
     if (wide) variant.ffn.intermediate_size *= 2;
   });
+}
+
+void read_gemma4_text(ConfigReader& config, ModelSpec& spec) {
+  read_base(config, spec, gemma4_defaults());
+  read_soft_cap(config, spec, 0);
+  read_per_layer_inputs(config, spec);
+  read_gemma4_experts(config, *spec.decoder);
+  read_gemma4_layers(config, spec, 512);
+}
+
+/// Gemma 4 without encoders: its text model has neither per-layer inputs nor experts.
+void read_gemma4_unified_text(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = gemma4_defaults();
+  defaults.max_position_embeddings = 262144;
+  read_base(config, spec, defaults);
+  read_soft_cap(config, spec, 0);
+  config.ignore({"vocab_size_per_layer_input"});
+  read_gemma4_layers(config, spec, 1024);
 }
 
 void read_altup(ConfigReader& config, StackSpec& stack) {
@@ -234,7 +250,7 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 5 != 0; };
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
   const AttentionSpec full = stack.self_attention;
-  stack.self_attention.window = read_own_window(config);
+  stack.self_attention.window = read_own_window(config, 512);
   stack.self_attention.rope = read_local_rope(config, spec);
   vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   vary_layers(stack, read_own_key_values(config, stack.num_layers, 15),
@@ -430,6 +446,18 @@ std::vector<Family> gemma4_families() {
                       .head_dim = GgufHeadDim::never,
                       .finish = finish_gemma4}},
                     {kGemma4Gguf})},
+      {.model_types = {"gemma4_unified_text"},
+       .classes = decoder_classes("Gemma4Unified", kTiedHead),
+       .reader = read_gemma4_unified_text,
+       .names = gemma4_names(),
+       .gguf = None("llama.cpp stores it under the name of Gemma 4")},
+      wrapper_family({.model_types = {"gemma4_unified"},
+                      .classes = {"Gemma4UnifiedForConditionalGeneration"},
+                      .bare_classes = {"Gemma4UnifiedModel"},
+                      .text_type = "gemma4_unified_text",
+                      .count_towers = count_gemma4_unified_towers,
+                      .tying = HeadTying::whole_else_text,
+                      .absent_tower = AbsentTower::none}),
       wrapper_family({.model_types = {"gemma3n"},
                       .classes = {"Gemma3nForConditionalGeneration"},
                       .bare_classes = {"Gemma3nModel"},
