@@ -198,6 +198,7 @@ set(HEADROOM_MODEL_PRESETS
   moonlight-16b-a3b
   mpt-30b
   mpt-7b
+  nemotron-3-nano-30b-a3b
   nemotron-3.5-lightning-30b-a3b
   olmo-1b
   olmo-2-13b
@@ -279,10 +280,15 @@ set(HEADROOM_MODEL_PRESETS
   qwen3-next-80b-a3b
   qwen3-vl-235b-a22b
   qwen3-vl-2b
+  qwen3-vl-30b-a3b
+  qwen3-vl-32b
   qwen3-vl-4b
+  qwen3-vl-8b
   qwen3.5-122b-a10b
   qwen3.5-27b
+  qwen3.5-35b-a3b
   qwen3.5-397b-a17b
+  qwen3.5-9b
   qwen3.6-35b-a3b-nvfp4
   qwq-32b
   recurrentgemma-2b

@@ -148,7 +148,8 @@ bool names_a_file(const std::string& name) {
     throw Error(ErrorCode::missing_resource, "no such file or folder exists", name,
                 "check the path and its permissions");
   }
-  const std::string guess = suggestion(name, known_names(local));
+  std::string guess = detail::hint_before_quantisation(name);
+  if (guess.empty()) guess = suggestion(name, known_names(local));
   throw Error(
       ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
       name.empty() ? "the empty name" : name,

@@ -70,6 +70,24 @@ std::string without_last_base(const std::string& name) {
   return name.ends_with(kBase) ? name.substr(0, name.size() - kBase.size()) : name;
 }
 
+/// `name` without its variant and without separators beside a letter: "gpt-2" is "gpt2", and
+/// "llama 3.1 8b" and "llama-3.1-8b" are "llama3.1-8b".
+std::string joined(const std::string& name) {
+  std::string dashed = name;
+  std::ranges::replace_if(
+      dashed, [](char c) { return c == ' ' || c == '_'; }, '-');
+  const std::string model = without_variant(dashed);
+  const auto is_digit = [&](std::size_t at) {
+    return at < model.size() && std::isdigit(static_cast<unsigned char>(model[at])) != 0;
+  };
+  std::string result;
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const bool between_digits = i > 0 && is_digit(i - 1) && is_digit(i + 1);
+    if (model[i] != '-' || between_digits) result += model[i];
+  }
+  return result;
+}
+
 std::string unchanged(const std::string& name) { return name; }
 
 using Form = std::string (*)(const std::string& name);
@@ -81,8 +99,31 @@ struct Comparison {
 };
 
 /// Closest first.
-constexpr std::array<Comparison, 3> kComparisons{
-    {{unchanged, unchanged}, {without_variant, without_variant}, {without_last_base, unchanged}}};
+constexpr std::array<Comparison, 4> kComparisons{{{unchanged, unchanged},
+                                                  {without_variant, without_variant},
+                                                  {without_last_base, unchanged},
+                                                  {joined, joined}}};
+
+/// Organisations on Hugging Face under two names, and those that publish others' files again.
+struct Organisation {
+  std::string_view typed;
+  std::string_view publisher;  ///< empty: any
+};
+constexpr std::array<Organisation, 6> kOrganisations{{{"thudm", "zai-org"},
+                                                      {"zai-org", "thudm"},
+                                                      {"cohereforai", "coherelabs"},
+                                                      {"coherelabs", "cohereforai"},
+                                                      {"nousresearch", ""},
+                                                      {"unsloth", ""}}};
+
+/// True if a model of `publisher` may be meant by a name under `typed`.
+bool may_mean(const std::string& typed, const std::string& publisher) {
+  if (typed.empty() || typed == publisher) return true;
+  return std::ranges::any_of(kOrganisations, [&](const Organisation& organisation) {
+    return organisation.typed == typed &&
+           (organisation.publisher.empty() || organisation.publisher == publisher);
+  });
+}
 
 using Presets = std::vector<Preset>;
 
@@ -120,8 +161,7 @@ Presets of_repository(const Presets& presets, std::string_view repository) {
 Presets guesses(const Presets& presets, const ModelName& typed, const Comparison& comparison) {
   const std::string model = comparison.typed(typed.model);
   const auto fits_organisation = [&](const Preset& preset) {
-    return typed.organisation.empty() ||
-           parts_of(preset.repository).organisation == typed.organisation;
+    return may_mean(typed.organisation, parts_of(preset.repository).organisation);
   };
   Presets called = presets_where(presets, [&](const Preset& preset) {
     return fits_organisation(preset) && is_called(preset, model, comparison.known);
@@ -154,10 +194,39 @@ Candidates candidates_for(std::string_view typed) {
   return {};
 }
 
+/// Types and tools of quantised copies: "awq", "nvfp4", "4bit", "quantized.w8a8".
+bool is_quantisation(const std::string& word) {
+  static constexpr std::array<std::string_view, 17> kWords{
+      "awq",  "bnb", "dynamic", "exl2",  "fp4", "fp8",   "gguf",    "gptq", "int4",
+      "int8", "mlx", "mxfp4",   "nvfp4", "qat", "w4a16", "unsloth", "w8a8"};
+  return std::ranges::find(kWords, word) != kWords.end() || word.ends_with("bit") ||
+         word.starts_with("quantized");
+}
+
+/// The name without the words at its end that say how the model is quantised.
+std::string before_quantisation(const std::string& model) {
+  std::vector<std::string> words = words_of(model);
+  while (!words.empty() && is_quantisation(words.back())) words.pop_back();
+  return fmt::format("{}", fmt::join(words, "-"));
+}
+
+std::string question_of_quantised_copy(std::string_view typed) {
+  const std::string model = parts_of(typed).model;
+  const std::string before = before_quantisation(model);
+  if (before == model) return {};
+  const Presets found = candidates_for(before).presets;
+  if (found.size() != 1) return {};
+  return fmt::format("did you mean {}, the model before it was quantised?", found.front().name);
+}
+
 }  // namespace
 
 std::vector<Preset> detail::presets_like(std::string_view typed) {
   return candidates_for(typed).presets;
+}
+
+std::string detail::hint_before_quantisation(std::string_view typed) {
+  return question_of_quantised_copy(typed);
 }
 
 std::optional<MatchedPreset> match_preset(std::string_view typed) {

@@ -88,6 +88,29 @@ TEST_CASE("case and the words of a variant do not matter, and the guess is said"
         "gemma-2-9b-it was taken as the preset gemma-2-9b (google/gemma-2-9b)");
 }
 
+TEST_CASE("spaces, underscores and a dash more or less do not matter, and the guess is said") {
+  check_guess("gpt-2", "gpt2");
+  check_guess("phi4", "phi-4");
+  check_guess("phi4-mini", "phi-4-mini");
+  check_guess("Llama 3.1 8B", "llama-3.1-8b");
+  check_guess("Mistral 7B Instruct v0.3", "mistral-7b-v0.3");
+  check_guess("qwen_3_8b", "qwen3-8b");
+  check_guess("llama4:scout", "llama-4-scout");
+  // Digits stay apart.
+  check_none("llama-38b");
+  check_none("qwen-38b");
+}
+
+TEST_CASE("an organisation's former name, and those that publish others' files again, are known") {
+  check_guess("zai-org/glm-4-9b-chat-hf", "glm-4-9b");
+  check_guess("CohereLabs/c4ai-command-r-v01", "command-r-35b");
+  check_guess("NousResearch/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b");
+  check_guess("unsloth/Llama-3.2-1B-Instruct", "llama-3.2-1b");
+  check_guess("unsloth/Qwen3-4B", "qwen3-4b");
+  check_none("unsloth/Llama-3.2-1B-Instruct-bnb-4bit");
+  check_none("zai-org/Llama-3.2-1B");
+}
+
 TEST_CASE("a name of another model finds no preset") {
   check_none("");
   check_none("llama");
@@ -99,6 +122,28 @@ TEST_CASE("a name of another model finds no preset") {
   check_none("Qwen/Qwen3-4B-Instruct-2507");
   check_none("microsoft/Phi-3-mini-128k-instruct");
   check_none("somebody/Llama-3-8B");  // another organisation's model
+}
+
+TEST_CASE("the name of a quantised copy is refused, and the model before it is suggested") {
+  const std::pair<const char*, const char*> copies[] = {
+      {"Qwen/Qwen2.5-7B-Instruct-AWQ", "qwen2.5-7b"},
+      {"mlx-community/Qwen3-8B-4bit", "qwen3-8b"},
+      {"unsloth/Qwen3-4B-unsloth-bnb-4bit", "qwen3-4b"},
+      {"RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "llama-3.3-70b"},
+      {"neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w8a8", "llama-3.1-8b"},
+      {"lmstudio-community/Qwen3-8B-GGUF", "qwen3-8b"}};
+  for (const auto& pair : copies) {
+    const std::string copy = pair.first;
+    CAPTURE(copy);
+    CHECK(matched(copy).first == "–");
+    try {
+      (void)load_model(copy);
+      FAIL("accepted");
+    } catch (const Error& error) {
+      CHECK(error.hint() ==
+            "did you mean " + std::string(pair.second) + ", the model before it was quantised?");
+    }
+  }
 }
 
 TEST_CASE("a name that several presets could have is refused with all of them") {
@@ -169,7 +214,7 @@ TEST_CASE("a search without a result suggests what is there") {
   CHECK(hint_of([] { (void)find_presets({.text = "mixtrl-8x7b"}); }) ==
         "did you mean mixtral-8x7b or mixtral-8x22b?");
   CHECK(hint_of([] { (void)find_presets({.text = "qewn3"}); }).find("qwen3") != std::string::npos);
-  CHECK(hint_of([] { (void)load_model("Qwen/Qwen2.5-7B-Instruct-AWQ"); }) ==
+  CHECK(hint_of([] { (void)load_model("Qwen/Qwen2.5-7B-Instruct-2601"); }) ==
         "did you mean qwen2.5-7b?");
   CHECK(hint_of([] { (void)find_presets({.family = "mixtrl"}); }) ==
         "did you mean mixtral or mistral?");
