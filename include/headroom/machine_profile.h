@@ -362,7 +362,8 @@ struct MachineProfile {
   std::optional<CollectiveRates> collectives{};  ///< between processes; empty if not measured
 };
 
-/// Says that `machine` converts GEMMs of `arithmetic` to another type; empty if it does not.
+/// Says that `machine` converts GEMMs of `arithmetic` to another type, as headroom's own kernels
+/// convert all to float32; empty if it does not.
 [[nodiscard]] std::optional<std::string> conversion_note(const MachineProfile& machine,
                                                          DType arithmetic);
 

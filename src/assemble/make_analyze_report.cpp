@@ -54,6 +54,19 @@ void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
       machine.name, detail::byte_text(needed), detail::byte_text(*memory)));
 }
 
+/// Refuses quantised safetensors: `measure` runs them with other kernels than blocks of the format
+/// that a config names.
+void require_predicted_files(const Model& model, const Workload& workload) {
+  const bool packed = !model.weight_files.empty() && !model.spec.quantization.empty();
+  if (workload.weights || !packed) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("the time of {} weights in safetensors on this machine is not predicted",
+                          model.spec.quantization),
+              {},
+              fmt::format("add {} float32 or bfloat16, or choose a datasheet such as {} h100-80gb",
+                          Setting::weights, Setting::machine));
+}
+
 }  // namespace
 
 namespace detail {
@@ -98,6 +111,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
     run.phase = decodes ? MeasuredPhase::decode : MeasuredPhase::prefill;
   }
   run.computes_in_float32 = has_own_kernels(machine);
+  if (run.computes_in_float32) require_predicted_files(report.model, report.workload);
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);

@@ -75,11 +75,24 @@ struct RunWeights {
   std::optional<std::vector<std::string>> formats{};
 };
 
+/// Of weights that calibrations have no rates for.
+RunWeights as_float32(RunWeights run, std::vector<std::string>& notes) {
+  notes.push_back(
+      fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
+                  "for those of {}, which measure runs",
+                  run.model.weight_files));
+  run.request.weights = WeightType::float32;
+  return run;
+}
+
 /// Chooses the types of the model's files or of --weights; float32 for formats that calibrations
 /// have no rates for, with a note.
 RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::string>& notes) {
   const bool quantised = !run.request.weights && is_quantised(run.model.weight_files);
-  if (quantised && checkpoint::is_gguf(run.model.weight_files)) {
+  if (quantised) {
+    // Groups of safetensors have kernels of their own, also where a config names a format of
+    // blocks.
+    if (!checkpoint::is_gguf(run.model.weight_files)) return as_float32(std::move(run), notes);
     run.model = with_file_types(std::move(run.model));
   }
   const Workload workload = workload_of_run(run.request, phase, run.model.spec);
@@ -95,11 +108,7 @@ RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::
     }
   } catch (const Error& error) {
     if (!quantised || error.code() != ErrorCode::invalid_input) throw;
-    notes.push_back(
-        fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
-                    "for those of {}, which measure runs",
-                    run.model.weight_files));
-    run.request.weights = WeightType::float32;
+    return as_float32(std::move(run), notes);
   }
   return run;
 }

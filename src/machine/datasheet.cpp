@@ -40,9 +40,26 @@ std::optional<double> peak_flops_per_s(const DatasheetRates& rates, DType dtype)
   return own_peak(rates, computed_type(rates, dtype));
 }
 
+namespace {
+
+/// Of a machine whose curves are those of headroom's own kernels.
+std::optional<std::string> computes_in_float32_note(const MachineProfile& machine,
+                                                    DType arithmetic) {
+  if (arithmetic == DType::float32) return std::nullopt;
+  return fmt::format(
+      "headroom's kernels compute in float32, and with int8 activations on weights in blocks: "
+      "times on {} are of that arithmetic, not of {}",
+      machine.name, name_of(arithmetic));
+}
+
+}  // namespace
+
 std::optional<std::string> conversion_note(const MachineProfile& machine, DType arithmetic) {
   if (const auto* const measured = std::get_if<MeasuredRates>(&machine.rates)) {
-    if (measured->engine == MeasuredEngine::headroom || bytes_of(arithmetic) > 1) return {};
+    if (measured->engine == MeasuredEngine::headroom) {
+      return computes_in_float32_note(machine, arithmetic);
+    }
+    if (bytes_of(arithmetic) > 1) return {};
     return fmt::format(
         "{} was not measured in {}: the layers' GEMMs convert to the activations' type and run at "
         "its rate",

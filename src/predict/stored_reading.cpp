@@ -58,6 +58,14 @@ bool fills_blocks(const StorageFormat& format, std::int64_t in) {
                           Setting::weights, Setting::machine));
 }
 
+/// headroom's kernels widen no float16 weights as they read them: `measure` refuses them, too.
+void require_held_type(const Workload& workload) {
+  if (workload.weights != WeightType::float16) return;
+  throw Error(ErrorCode::invalid_input, "no kernel on this machine runs float16 weights", {},
+              fmt::format("choose {0} float32 or bfloat16, or a datasheet such as {1} h100-80gb",
+                          Setting::weights, Setting::machine));
+}
+
 [[noreturn]] void throw_not_calibrated(const std::string& format) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("this machine is not calibrated for {} weights", format), {},
@@ -205,6 +213,7 @@ std::vector<KernelCall> StoredReading::stored_calls(const NodePlace& place,
 
 std::optional<StoredReading> stored_reading(const ModelSpec& spec, const Graph& graph,
                                             const Workload& workload) {
+  require_held_type(workload);
   if (spec.storage.rules.empty()) return std::nullopt;
   if (workload.weights && is_plain(*workload.weights)) return std::nullopt;
   StoredReading reading(spec, graph);

@@ -74,6 +74,7 @@ class StoredReading {
 
 /// The stored weights of a run of `workload` by headroom's own kernels; empty where all run as
 /// plain numbers: the workload converts them to such a type, or no rule stores them otherwise.
+/// Throws Error{invalid_input} for a type that no kernel reads, such as float16.
 [[nodiscard]] std::optional<StoredReading> stored_reading(const ModelSpec& spec, const Graph& graph,
                                                           const Workload& workload);
 

@@ -5,7 +5,10 @@
 #include <set>
 
 #include "calibrate/probes.h"
+#include "headroom/error.h"
+#include "headroom/machine_profile.h"
 #include "headroom/predict.h"
+#include "headroom/report.h"
 #include "headroom/storage.h"
 #include "inspect/model_folder.h"
 #include "measure.h"
@@ -151,6 +154,20 @@ TEST_CASE("weights in blocks that run as float32 are predicted in float32") {
   request.computes_in_float32 = true;
   const RunFigures predicted = predict_run(spec, workload, request);
   CHECK(predicted.weight_bytes == 4 * predicted.parameters);
+}
+
+TEST_CASE("float16 weights, which no kernel runs, have no time on this machine") {
+  CHECK_THROWS_AS((void)stored_gemm_formats(spec_of(tied_llama()), prompt_in(WeightType::float16)),
+                  Error);
+}
+
+TEST_CASE("quantised safetensors have no time of blocks, whose kernels do not run them") {
+  MachineProfile machine;
+  machine.rates = MeasuredRates{};
+  AnalyzeReport report =
+      make_analyze_report(load_model((data_folder() / "quantized/mxfp4").string()), {});
+  CHECK_THROWS_WITH_AS(add_prediction(report, machine, {}),
+                       doctest::Contains("mxfp4 weights in safetensors"), Error);
 }
 
 TEST_CASE("loading the largest weight can take more memory than the run") {

@@ -88,6 +88,18 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 }  // namespace
 
+TEST_CASE("a note says that headroom's own kernels compute in float32") {
+  MachineProfile machine;
+  machine.name = "a machine";
+  machine.rates = MeasuredRates{};
+  CHECK_FALSE(conversion_note(machine, DType::float32));
+  for (const DType other : {DType::bfloat16, DType::float16, DType::int8}) {
+    const std::string note = conversion_note(machine, other).value();
+    CHECK(note.find("compute in float32") != std::string::npos);
+    CHECK(note.ends_with("not of " + std::string(name_of(other))));
+  }
+}
+
 TEST_CASE("grid points are numbered with the last axis fastest") {
   const KernelGrid grid{{1, 2}, {10, 20, 30}, {5}};
   CHECK(point_count(grid) == 6);
