@@ -134,7 +134,7 @@ void refuse_copies() {
 }
 
 void run_calibrate(CalibrateCommand& command, int& status) {
-  sleep_on_busy_machine(0);
+  prepare_threads(0);
   if (!command.runs.empty()) return fit_machine(command);
   if (!command.machine.empty()) {
     throw_invalid_input("--machine applies only to --from: calibrate measures this machine",

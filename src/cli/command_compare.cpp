@@ -158,7 +158,7 @@ void add_compare(Command root, int& status) {
       "\n"
       "Exit status: 1 if a row failed.");
   command.on_run([options, &status] {
-    sleep_on_busy_machine(0);
+    prepare_threads(0);
     if (options->detail) options->options.detail = Detail::operators;
     run_compare(*options, status);
   });

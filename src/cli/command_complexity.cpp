@@ -41,7 +41,7 @@ void require_used_options(const ComplexityCommand& command) {
 void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
   if (command.measures) {
-    sleep_on_busy_machine(command.plan.threads);
+    prepare_threads(command.plan.threads);
     fill_in_threads(command.plan.threads);
   }
   // A generation has no lengths but its prompt's.

@@ -486,7 +486,7 @@ void add_measure(Command root) {
       "  headroom measure ./my-model --input inputs.json --save-output out.safetensors\n"
       "  mpirun -n 4 headroom measure gpt2 --tp 2 --pp 2");
   command.on_run([options] {
-    sleep_on_busy_machine(options->options.threads);
+    prepare_threads(options->options.threads);
     run_measure(*options);
   });
 }

@@ -1,6 +1,5 @@
 // headroom system: what headroom finds on this machine, and what predictions here rest on.
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <memory>
@@ -12,21 +11,12 @@
 #include "memory_limit.h"
 #include "output.h"
 #include "own_machine.h"
+#include "processors.h"
 #include "system.h"
 #include "user_settings.h"
 
 namespace headroom::cli {
 namespace {
-
-/// Processors that the affinity mask leaves to this process.
-int usable_cpus(int logical_cpus) {
-#ifdef __linux__
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-  return logical_cpus;
-}
 
 Integer installed_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES);
@@ -54,7 +44,7 @@ SystemReport system_report() {
   SystemReport report;
   const measured::Backend backend = default_backend();
   report.context = measured::machine_context(0, backend);
-  report.usable_cpus = usable_cpus(report.context.logical_cpus);
+  report.usable_cpus = measured::usable_processors();
   report.memory_bytes = installed_memory();
   const measured::MemoryLimit limit = measured::memory_limit();
   report.available_bytes = limit.bytes;

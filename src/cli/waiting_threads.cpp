@@ -13,6 +13,7 @@
 
 #include "interruption.h"
 #include "processes.h"
+#include "processors.h"
 
 namespace headroom::cli {
 namespace {
@@ -35,7 +36,7 @@ long runnable_threads() {
 bool is_crowded(int threads) {
   constexpr int kLooks = 20;
   constexpr std::chrono::milliseconds kPause{10};
-  const long own = threads > 0 ? threads : static_cast<long>(std::thread::hardware_concurrency());
+  const long own = threads > 0 ? threads : measured::usable_processors();
   const long idle = sysconf(_SC_NPROCESSORS_ONLN) - own;
   for (int look = 0; look < kLooks; ++look) {
     if (look > 0) std::this_thread::sleep_for(kPause);
@@ -43,10 +44,6 @@ bool is_crowded(int threads) {
   }
   return true;
 }
-
-}  // namespace
-
-void allow_restart(char** arguments) { g_arguments = arguments; }
 
 void sleep_on_busy_machine(int threads) {
   // Processes of one run are not each other's busy programs.
@@ -61,6 +58,15 @@ void sleep_on_busy_machine(int threads) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe)
   if (error || setenv("OMP_WAIT_POLICY", "passive", 0) != 0) return;
   execv(program.c_str(), g_arguments);  // returns only on failure
+}
+
+}  // namespace
+
+void allow_restart(char** arguments) { g_arguments = arguments; }
+
+void prepare_threads(int threads) {
+  measured::use_usable_processors();
+  sleep_on_busy_machine(threads);
 }
 
 }  // namespace headroom::cli

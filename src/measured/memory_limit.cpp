@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "cgroups.h"
+
 namespace headroom::measured {
 namespace {
 
@@ -82,32 +84,10 @@ class Limits {
     add(*most - kib.value_or(0) * kKibibyte, std::move(source));
   }
 
-  /// Lines of /proc/self/cgroup are "number:controllers:path"; version 2 is "0::path".
   void add_cgroups() {
-    std::ifstream stream(root_ / "proc/self/cgroup");
-    for (std::string line; std::getline(stream, line);) {
-      const auto first = line.find(':');
-      const auto second = line.find(':', first + 1);
-      if (first == std::string::npos || second == std::string::npos) continue;
-      const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-      const fs::path group = line.substr(second + 1);
-      if (controllers == ",,") {
-        add_hierarchy(root_ / "sys/fs/cgroup", group, kVersion2);
-        add_hierarchy(root_ / "sys/fs/cgroup/unified", group, kVersion2);
-      } else if (controllers.find(",memory,") != std::string::npos) {
-        add_hierarchy(root_ / "sys/fs/cgroup/memory", group, kVersion1);
-      }
-    }
-  }
-
-  /// A group is limited by all groups above it. A container sees its own group as `mount`, under
-  /// the path that it has outside: folders that are absent are skipped.
-  void add_hierarchy(const fs::path& mount, const fs::path& group, const CgroupFiles& files) {
-    fs::path inside = group.relative_path();
-    while (true) {
-      add_group(mount / inside, "/" + inside.string(), files);
-      if (inside.empty()) return;
-      inside = inside.parent_path();
+    for (const Cgroup& group : cgroups_of(root_, "memory")) {
+      const bool first = group.version == CgroupVersion::one;
+      add_group(group.folder, group.name, first ? kVersion1 : kVersion2);
     }
   }
 

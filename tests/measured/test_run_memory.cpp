@@ -1,12 +1,16 @@
 // Memory of a run and the limits on it, before anything is allocated.
 #include <doctest/doctest.h>
+#include <omp.h>
 
+#include <algorithm>
 #include <fstream>
 #include <limits>
+#include <optional>
 
 #include "headroom/error.h"
 #include "measure.h"
 #include "memory_limit.h"
+#include "processors.h"
 #include "run_memory.h"
 #include "support/data.h"
 #include "support/scratch.h"
@@ -32,6 +36,8 @@ class FakeSystem {
     std::ofstream(path) << text;
   }
   [[nodiscard]] MemoryLimit limit() const { return memory_limit(folder_.path()); }
+  [[nodiscard]] std::optional<double> quota() const { return cpu_quota(folder_.path()); }
+  [[nodiscard]] int processors() const { return usable_processors(folder_.path()); }
 
  private:
   test::ScratchFolder folder_;
@@ -95,6 +101,34 @@ TEST_CASE("a cgroup that uses more than its limit leaves nothing") {
   system.write("sys/fs/cgroup/memory.max", "1000\n");
   system.write("sys/fs/cgroup/memory.current", "2000\n");
   CHECK(system.limit().bytes == 0);
+}
+
+TEST_CASE("the least CPU quota of a cgroup and those above it limits the processors") {
+  const FakeSystem system;
+  CHECK_FALSE(system.quota().has_value());
+  CHECK(system.processors() == omp_get_num_procs());
+  system.write("proc/self/cgroup", "0::/ci/job\n");
+  system.write("sys/fs/cgroup/ci/job/cpu.max", "max 100000\n");
+  CHECK_FALSE(system.quota().has_value());
+  system.write("sys/fs/cgroup/ci/cpu.max", "150000 100000\n");
+  CHECK(system.quota() == doctest::Approx(1.5));
+  CHECK(system.processors() == 1);
+  system.write("sys/fs/cgroup/ci/job/cpu.max", "20000 50000\n");
+  CHECK(system.quota() == doctest::Approx(0.4));
+  CHECK(system.processors() == 1);  // at least
+  system.write("sys/fs/cgroup/ci/job/cpu.max", "garbage\n");
+  CHECK(system.quota() == doctest::Approx(1.5));
+}
+
+TEST_CASE("a container's CPU quota of version 1 is found at the mount") {
+  const FakeSystem system;
+  system.write("proc/self/cgroup", "5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n");
+  system.write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  system.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  CHECK_FALSE(system.quota().has_value());
+  system.write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "6400000\n");
+  CHECK(system.quota() == doctest::Approx(64));
+  CHECK(system.processors() == std::min(64, omp_get_num_procs()));
 }
 
 TEST_CASE("resource limits count what is in use") {

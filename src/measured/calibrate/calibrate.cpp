@@ -11,14 +11,15 @@
 #include "interruption.h"
 #include "last_cache.h"
 #include "probes.h"
+#include "processors.h"
 #include "system.h"
 
 namespace headroom::measured {
 namespace {
 
-/// Numbers of threads: one, and all processors.
+/// Numbers of threads: one, and one per usable processor.
 std::vector<int> default_threads() {
-  const int all = omp_get_num_procs();
+  const int all = usable_processors();
   return all == 1 ? std::vector{1} : std::vector{1, all};
 }
 
