@@ -149,7 +149,8 @@ struct Measurement {
   MeasuredMemory memory;
   /// Types of the weights by descending bytes; empty unless weights are held as stored.
   std::vector<WeightFormat> weight_formats{};
-  /// Type of the activations that multiply weights in blocks: float32 or int8; empty without.
+  /// Type in which activations multiply: float32 or int8 with weights in blocks, bfloat16 with
+  /// bfloat16 weights if asked for; empty otherwise.
   std::string activations{};
   std::vector<OperatorMeasurement> operators;
   /// Tokens that a generation chose, of each sequence; empty unless asked for.

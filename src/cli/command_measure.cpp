@@ -99,7 +99,7 @@ void require_generation_fits(const MeasureCommand& command, const ModelSpec& spe
   }
   require_run_fits(spec,
                    {prefill, new_tokens, command.options.storage, measured::KeptOutputs::none,
-                    command.options.backend},
+                    command.options.backend, 1, command.options.activations},
                    measured::memory_limit());
 }
 
@@ -157,11 +157,32 @@ std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
   return detail::OutputFile(command.save_output);
 }
 
+/// Throws unless bfloat16 activations have bfloat16 weights, and instructions.
+void require_bfloat16_products(const MeasureCommand& command, const Workload& workload) {
+  if (workload.weights != WeightType::bfloat16) {
+    throw_invalid_input("bfloat16 activations multiply bfloat16 weights only",
+                        "add --weights bfloat16");
+  }
+  if (measured::has_bfloat16_products(command.options.backend)) return;
+  throw Error(ErrorCode::missing_resource,
+              fmt::format("the {} backend has no products of bfloat16 on this processor",
+                          name_of(command.options.backend)),
+              {},
+              "leave out --activations, or use --backend onednn on a processor with AVX512-BF16");
+}
+
 /// Chooses the type of the activations that weights of this form are multiplied with.
-void choose_activations(MeasureCommand& command, StoredWeights stored) {
+void choose_activations(MeasureCommand& command, const Workload& workload, StoredWeights stored) {
   using measured::ActivationPath;
+  if (command.activations == ActivationPath::bfloat16) {
+    require_bfloat16_products(command, workload);
+    command.options.activations = ActivationPath::bfloat16;
+    return;
+  }
   const bool in_blocks = stored == StoredWeights::random_blocks || stored == StoredWeights::gguf;
-  if (stored == StoredWeights::none && command.activations) {
+  const bool widens =
+      workload.weights == WeightType::bfloat16 && command.activations == ActivationPath::float32;
+  if (stored == StoredWeights::none && command.activations && !widens) {
     throw_invalid_input("--activations applies only to weights in blocks, and this run has none",
                         "leave it out, or use a GGUF file, or --weights q8_0");
   }
@@ -179,7 +200,7 @@ void choose_activations(MeasureCommand& command, StoredWeights stored) {
 void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
                     Model& model) {
   const StoredWeights stored = stored_weights_of(workload, weights);
-  choose_activations(command, stored);
+  choose_activations(command, workload, stored);
   command.options.storage =
       stored == StoredWeights::none ? storage_of(workload) : measured::HeldType::stored;
   switch (stored) {
@@ -442,9 +463,11 @@ void add_measure_options(Command app, MeasureCommand& command) {
                "blocks are for random weights")
       .group("Run");
   const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},
-                                                {"int8", measured::ActivationPath::int8}};
+                                                {"int8", measured::ActivationPath::int8},
+                                                {"bfloat16", measured::ActivationPath::bfloat16}};
   add_choice(app, "--activations", command.activations, paths,
-             "Type of activations multiplied with weights in blocks (int8)")
+             "Type of activations in products: float32 or int8 with weights in blocks (int8), "
+             "float32 or bfloat16 with --weights bfloat16 (float32)")
       .group("Run");
   add_activation_type_option(app, command.request.dtype,
                              "Type of activations (float32, the only one)");

@@ -149,11 +149,13 @@ bool holds_blocks(const Measurement& measurement) {
   });
 }
 
-/// Name of the activations' path, where weights are held in blocks.
+/// Name of the activations' path, where weights are held in fewer bits.
 std::string_view name_of(ActivationPath path) {
   switch (path) {
     case ActivationPath::float32:
       return "float32";
+    case ActivationPath::bfloat16:
+      return "bfloat16";
     case ActivationPath::int8:
       break;
   }
@@ -234,7 +236,8 @@ PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) 
   const bool generates = options.phase == MeasuredPhase::generate;
   PlannedRun run{workload,        generates ? options.new_tokens : 0,
                  options.storage, options.outputs,
-                 options.backend, micro_batches_of(workload, options)};
+                 options.backend, micro_batches_of(workload, options),
+                 options.activations};
   run.workload.batch_size /= run.micro_batches;
   return run;
 }
@@ -285,7 +288,8 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
         rank_measurement(*options.rank, collected.samples, measurement));
   }
   if (outputs && !collected.interrupted) outputs(runner.outputs(model.spec));
-  if (holds_blocks(measurement)) measurement.activations = name_of(options.activations);
+  const bool rounds = options.activations == ActivationPath::bfloat16;
+  if (holds_blocks(measurement) || rounds) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;
   measurement.workload = workload;

@@ -18,7 +18,7 @@ struct MeasureOptions {
   MeasuredPhase phase = MeasuredPhase::prefill;
   Backend backend = Backend::eigen;
   HeldType storage = HeldType::float32;
-  ActivationPath activations = ActivationPath::int8;  ///< of weights held as stored
+  ActivationPath activations = ActivationPath::int8;  ///< of weights in blocks, or bfloat16
   int threads = 0;                                    ///< 0: all processors
   int warmup = 2;                                     ///< untimed runs before the first sample
   std::optional<int> runs;                            ///< unset: repeat until the median is steady

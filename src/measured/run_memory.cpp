@@ -161,11 +161,12 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankCont
   Bindings sizes = sizes_of_run(graph, run);
   set_token_shards(sizes, run.workload.seq_len, options.phase, rank);
   RunMemory memory;
-  memory.weights =
-      run.storage == HeldType::stored
-          ? stored_weight_bytes(spec, graph)
-          : held_weight_bytes(
-                spec, {run.storage, row_range_of(run), head_row_range_of(run), run.backend}, rank);
+  memory.weights = run.storage == HeldType::stored
+                       ? stored_weight_bytes(spec, graph)
+                       : held_weight_bytes(spec,
+                                           {run.storage, row_range_of(run), head_row_range_of(run),
+                                            run.backend, run.activations},
+                                           rank);
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   // Micro-batches go through one arena; each has its own sequences.
   memory.kv_cache = product(run.micro_batches, cache_bytes(graph, sizes));

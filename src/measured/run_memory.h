@@ -23,6 +23,7 @@ struct PlannedRun {
   KeptOutputs outputs = KeptOutputs::none;
   Backend backend = Backend::eigen;
   std::int64_t micro_batches = 1;
+  ActivationPath activations = ActivationPath::float32;
 };
 
 /// Numbers of rows that the run's linear layers are packed for. A generation has many in its

@@ -53,7 +53,8 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
   const bool is_bias = weight.path.ends_with(".bias");
   Integer bytes = 0;
   if (few) bytes += is_bias ? kFloat32Bytes : stored;
-  if (many) bytes += kFloat32Bytes;
+  const bool multiplies_narrow = narrow && layout.activations == ActivationPath::bfloat16;
+  if (many) bytes += is_bias || !multiplies_narrow ? kFloat32Bytes : kBfloat16Bytes;
   // A readable layout returns the rows of a table; oneDNN's is opaque.
   const bool is_readable = few || layout.backend == Backend::eigen;
   const bool beside = reads.unpacked || (reads.as_table && !is_readable);

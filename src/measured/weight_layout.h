@@ -38,6 +38,7 @@ struct HeldLayout {
   RowRange rows = RowRange::both;
   RowRange head_rows = RowRange::both;  ///< of the head's layers
   Backend backend = Backend::eigen;
+  ActivationPath activations = ActivationPath::float32;
 };
 
 /// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts

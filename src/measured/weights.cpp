@@ -237,8 +237,8 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const bool in_head = node.component.part == Part::head;
   RowRange rows = in_head ? options_.head_rows.value_or(options_.rows) : options_.rows;
   if (projection.few_rows) rows = RowRange::few;
-  const LinearOptions packing{options_.backend, Epilogue::none, rows, options_.typical_rows,
-                              options_.storage};
+  const LinearOptions packing{options_.backend,      Epilogue::none,   rows,
+                              options_.typical_rows, options_.storage, options_.activations};
   const std::int64_t taps = projection.taps.evaluate_int64(graph_.sizes);
   if (taps > 1) {
     packed = pack_taps(node, layer, taps, packing);

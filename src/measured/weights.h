@@ -99,7 +99,7 @@ struct WeightOptions {
   HeldType storage = HeldType::float32;
   RowRange rows = RowRange::both;  ///< numbers of rows that linear layers are packed for
   std::int64_t typical_rows = 128;
-  ActivationPath activations = ActivationPath::float32;  ///< of weights in blocks
+  ActivationPath activations = ActivationPath::float32;  ///< of weights in fewer bits
   std::optional<RowRange> head_rows{};                   ///< of the head's layers; unset: as `rows`
   const RankContext* rank = nullptr;                     ///< whose slices are loaded; null: all
 };

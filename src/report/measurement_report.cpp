@@ -68,6 +68,9 @@ std::string formats_text(const std::vector<WeightFormat>& formats) {
 }
 
 std::string arithmetic_text(const std::string& activations) {
+  if (activations == "bfloat16") {
+    return "activations bfloat16 · products with bfloat16 weights, summed in float32";
+  }
   return activations == "int8"
              ? "activations int8 in blocks of 32 · integer products, summed in float32"
              : "activations float32 · stored weights decoded to float32";

@@ -82,6 +82,15 @@ double error_of(const TwoPartLayer& layer, const LinearOptions& options) {
   return largest_error(y, expected, std::sqrt(static_cast<double>(layer.in)));
 }
 
+/// Rounds to 8 significant bits, ties to even.
+void round_to_8_bits(std::vector<float>& values) {
+  for (float& value : values) {
+    if (value == 0.0F) continue;
+    const int exponent = std::ilogb(value);
+    value = std::ldexp(std::nearbyint(std::ldexp(value, 7 - exponent)), exponent - 7);
+  }
+}
+
 constexpr std::array kBackends{Backend::eigen, Backend::onednn};
 constexpr std::array kEpilogues{Epilogue::none,        Epilogue::relu, Epilogue::gelu,
                                 Epilogue::gelu_tanh,   Epilogue::silu, Epilogue::tanh,
@@ -128,14 +137,65 @@ TEST_CASE("a linear layer in bfloat16 equals the matrix product with rounded wei
     PackedLinear linear(layer.parts(), layer.in, {.storage = measured::HeldType::bfloat16});
     std::vector<float> y(layer.y.size());
     linear.run(layer.x.data(), y.data(), rows);
-    for (float& weight : layer.weight) {
-      const int exponent = std::ilogb(weight);
-      if (weight != 0.0F) {
-        weight = std::ldexp(std::nearbyint(std::ldexp(weight, 7 - exponent)), exponent - 7);
-      }
-    }
+    round_to_8_bits(layer.weight);
     CHECK(largest_error(y, exact_linear(layer, Epilogue::none), 7.0) < 1e-6);
   }
+}
+
+TEST_CASE("bfloat16 activations are rounded before the products, for few rows and many") {
+  if (!has_bfloat16_products(Backend::onednn)) {
+    MESSAGE("this processor has no bfloat16 products");
+    return;
+  }
+  for (const std::int64_t rows : {1, 8, 9, 33, 130}) {
+    for (const RowRange layout : kLayouts) {
+      for (const Epilogue epilogue : {Epilogue::none, Epilogue::silu, Epilogue::add_residual}) {
+        CAPTURE(rows);
+        TwoPartLayer layer{rows, 100, 77};
+        const LinearOptions options{.backend = Backend::onednn,
+                                    .epilogue = epilogue,
+                                    .rows = layout,
+                                    .storage = HeldType::bfloat16,
+                                    .activations = ActivationPath::bfloat16};
+        PackedLinear linear(layer.parts(), layer.in, options);
+        linear.prepare(rows);
+        std::vector<float> y = layer.y;
+        linear.run(layer.x.data(), y.data(), rows);
+        round_to_8_bits(layer.weight);
+        const std::vector<double> wide = exact_linear(layer, epilogue);
+        round_to_8_bits(layer.x);
+        CHECK(largest_error(y, exact_linear(layer, epilogue), 10.0) < 1e-6);
+        CHECK(largest_error(y, wide, 10.0) > 1e-5);  // of activations that are not rounded
+      }
+    }
+  }
+}
+
+TEST_CASE("a layer that multiplies bfloat16 holds two bytes of each weight in every layout") {
+  if (!has_bfloat16_products(Backend::onednn)) return;
+  const std::vector<float> weight = random_floats(std::int64_t{256} * 512, 1);
+  const LinearPart part{weight, {}};
+  for (const RowRange layout : kLayouts) {
+    const PackedLinear linear(std::span(&part, 1), 256,
+                              {.backend = Backend::onednn,
+                               .rows = layout,
+                               .storage = HeldType::bfloat16,
+                               .activations = ActivationPath::bfloat16});
+    const std::int64_t layouts = layout == RowRange::both ? 2 : 1;
+    CHECK(linear.held_bytes() == layouts * 2 * 256 * 512);
+    CHECK(linear.weight_bytes(1) == 2 * 256 * 512);
+    CHECK(linear.weight_bytes(64) == 2 * 256 * 512);
+  }
+}
+
+TEST_CASE("bfloat16 activations are refused by a backend without products of them") {
+  CHECK_FALSE(has_bfloat16_products(Backend::eigen));
+  const std::vector<float> weight(12);
+  const LinearPart part{weight, {}};
+  CHECK_THROWS_AS(
+      PackedLinear(std::span(&part, 1), 3,
+                   {.storage = HeldType::bfloat16, .activations = ActivationPath::bfloat16}),
+      Error);
 }
 
 TEST_CASE("a linear layer works when the number of rows or threads changes") {

@@ -196,6 +196,23 @@ TEST_CASE("bfloat16 weights need half the memory in decode, as much in prefill, 
   CHECK(memory_of(spec, run).weights == Integer{124439808} * 4);
   run.new_tokens = 2;
   CHECK(memory_of(spec, run).weights == decode + 4 * (packed + biases));
+  // With bfloat16 activations, the layout for many rows has bfloat16 weights as well.
+  run.activations = ActivationPath::bfloat16;
+  CHECK(memory_of(spec, run).weights == decode + 2 * packed + 4 * biases);
+}
+
+TEST_CASE("weights that multiply bfloat16 activations are counted as they are held") {
+  if (!has_bfloat16_products(Backend::onednn)) return;
+  const ModelSpec spec = spec_named("pythia-14m");
+  for (const RowRange rows : {RowRange::few, RowRange::many, RowRange::both}) {
+    const auto source = random_weights(1);
+    const ModelWeights weights(
+        spec, *source, {Backend::onednn, HeldType::bfloat16, rows, 128, ActivationPath::bfloat16});
+    const Integer counted = held_weight_bytes(
+        spec, {HeldType::bfloat16, rows, rows, Backend::onednn, ActivationPath::bfloat16});
+    CHECK(static_cast<double>(weights.held_bytes()) ==
+          doctest::Approx(static_cast<double>(counted)).epsilon(0.01));
+  }
 }
 
 TEST_CASE("a generation holds the head in one layout, since it needs the last token's logits") {

@@ -127,6 +127,7 @@ PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_fe
   out_ = weights.out;
   if (options.rows != RowRange::many) few_ = make_streaming_kernel(weights, options);
   if (options.rows == RowRange::few) return;
+  require_products(options);
   switch (options.backend) {
     case Backend::eigen:
       many_ = make_eigen_kernel(weights, options);
@@ -177,6 +178,17 @@ bool PackedLinear::read_row(std::int64_t row, float* to) const {
 std::int64_t PackedLinear::run(const float* x, float* y, std::int64_t rows) {
   kernel_for(rows).run(x, y, rows);
   return 2 * rows * in_ * out_;
+}
+
+bool has_bfloat16_products(Backend backend) noexcept {
+  return backend == Backend::onednn && onednn_has_bfloat16();
+}
+
+void require_products(const LinearOptions& options) {
+  if (!multiplies_bfloat16(options) || has_bfloat16_products(options.backend)) return;
+  throw Error(ErrorCode::missing_resource,
+              "no kernel multiplies bfloat16 activations on this processor and backend", {},
+              "use float32 activations, or the onednn backend on a processor with AVX512-BF16");
 }
 
 bool is_available(Backend backend) noexcept {

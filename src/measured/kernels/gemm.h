@@ -21,9 +21,12 @@ enum class Backend { eigen, onednn };
 /// float32.
 enum class HeldType { float32, bfloat16, stored };
 
-/// Path of the activations of weights in blocks: as they are, each weight decoded to float32, or
-/// quantised to int8 by blocks of 32, with exact integer sums.
-enum class ActivationPath { float32, int8 };
+/// Type in which activations multiply weights that are held in fewer bits. All sums are in float32.
+enum class ActivationPath {
+  float32,   ///< as they are; each weight is widened or decoded to float32
+  int8,      ///< of weights in blocks: quantised by blocks of 32, with exact integer sums
+  bfloat16,  ///< of bfloat16 weights: rounded to 8 significant bits, for any number of rows
+};
 
 /// Numbers of rows that weights are packed for. `both` stores them twice. Every layout works with
 /// any number of rows; only the speed differs.
@@ -59,6 +62,8 @@ struct LinearOptions {
   RowRange rows = RowRange::both;
   std::int64_t typical_rows = 128;  ///< number of rows that a backend chooses its layout for
   HeldType storage = HeldType::float32;
+  /// bfloat16 applies to bfloat16 weights, and needs has_bfloat16_products() for many rows.
+  ActivationPath activations = ActivationPath::float32;
 };
 
 /// Kernel of one backend, with packed weights.
@@ -130,6 +135,9 @@ class PackedLinear {
 
 /// Returns whether a PackedLinear can hold blocks of `type`.
 [[nodiscard]] bool has_block_kernels(checkpoint::GgmlType type) noexcept;
+
+/// Returns whether `backend` multiplies bfloat16 by bfloat16, in instructions of this processor.
+[[nodiscard]] bool has_bfloat16_products(Backend backend) noexcept;
 
 /// Returns whether this build includes `backend`.
 [[nodiscard]] bool is_available(Backend backend) noexcept;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "blocks/block_matrix.h"
+#include "headroom/error.h"
 #include "linear_kernels.h"
 #include "parallel.h"
 
@@ -53,6 +54,8 @@ class BlockKernel : public LinearKernel {
         return;
       case ActivationPath::int8:
         multiply<Int8Block>({quantised(x, rows), in_blocks(), y, out_, rows});
+        return;
+      case ActivationPath::bfloat16:  // make_block_kernel refuses it
         return;
     }
   }
@@ -156,6 +159,9 @@ std::int64_t int8_scratch_bytes() {
 
 PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
                                ActivationPath path) {
+  if (path == ActivationPath::bfloat16) {
+    throw Error(ErrorCode::internal, "weights in blocks have no bfloat16 products");
+  }
   std::vector<BlockMatrix> matrices;
   for (const BlockPart& part : parts) matrices.emplace_back(part.type, part.blocks, in);
   PooledVector<float> bias = stacked_bias(parts, matrices);

@@ -8,6 +8,8 @@
 #include <array>
 #include <utility>
 
+#include "bfloat16.h"
+#include "cache_line.h"
 #include "headroom/expr.h"
 #include "onednn_api.h"
 #include "parallel.h"
@@ -19,8 +21,18 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, Tag tag) {
-  return {{rows, columns}, memory::data_type::f32, tag};
+memory::desc matrix_desc(std::int64_t rows, std::int64_t columns, Tag tag,
+                         memory::data_type type = memory::data_type::f32) {
+  return {{rows, columns}, type, tag};
+}
+
+/// Rounds `values` to bfloat16.
+void narrow(std::span<const float> values, std::uint16_t* to) {
+  const auto count = std::ssize(values);
+#pragma omp parallel for if (count >= kSerialElements) schedule(static)
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = bfloat16_bits(round_to_bfloat16(values[static_cast<std::size_t>(i)]));
+  }
 }
 
 dnnl::post_ops post_ops(Epilogue epilogue) {
@@ -62,9 +74,13 @@ const float* contiguous_weights(const StackedWeights& weights, AlignedVector<flo
 class OnednnKernel : public LinearKernel {
  public:
   OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
-      : in_(weights.in), out_(weights.out), bias_(weights.bias), epilogue_(options.epilogue) {
+      : in_(weights.in),
+        out_(weights.out),
+        bias_(weights.bias),
+        epilogue_(options.epilogue),
+        type_(multiplies_bfloat16(options) ? memory::data_type::bf16 : memory::data_type::f32) {
     const auto layout =
-        matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any)).weights_desc();
+        matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any, type_)).weights_desc();
     weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
     weight_memory_ = memory(layout, engine_, weight_.data());
     // oneDNN takes read-only sources as pointers to non-const.
@@ -80,7 +96,13 @@ class OnednnKernel : public LinearKernel {
 
   void run(const float* x, float* y, std::int64_t rows) override {
     PreparedRun& prepared = prepared_for(rows);
+    float* const scratch = shared_scratch(prepared.scratch_floats + narrow_floats(rows));
     prepared.x.set_data_handle(const_cast<float*>(x));
+    if (is_narrow()) {
+      auto* const narrowed = reinterpret_cast<std::uint16_t*>(scratch + prepared.scratch_floats);
+      narrow({x, static_cast<std::size_t>(rows * in_)}, narrowed);
+      prepared.x.set_data_handle(narrowed);
+    }
     prepared.y.set_data_handle(y);
     // The C interface takes its arguments from the stack; the C++ one builds a map.
     const std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, prepared.x.get()},
@@ -88,7 +110,7 @@ class OnednnKernel : public LinearKernel {
                                                     {DNNL_ARG_DST, prepared.y.get()},
                                                     {DNNL_ARG_SCRATCHPAD, prepared.scratch.get()},
                                                     {DNNL_ARG_BIAS, bias_memory_.get(true)}}};
-    prepared.scratch.set_data_handle(shared_scratch(prepared.scratch_floats));
+    prepared.scratch.set_data_handle(scratch);
     const int count = bias_.empty() ? 4 : 5;
     dnnl::error::wrap_c_api(
         dnnl_primitive_execute(prepared.primitive.get(), stream_.get(), count, arguments.data()),
@@ -100,7 +122,8 @@ class OnednnKernel : public LinearKernel {
   }
 
   [[nodiscard]] std::int64_t weight_bytes() const override {
-    return in_ * out_ * static_cast<std::int64_t>(sizeof(float));
+    const std::size_t bytes = is_narrow() ? sizeof(std::uint16_t) : sizeof(float);
+    return in_ * out_ * static_cast<std::int64_t>(bytes);
   }
 
   /// oneDNN's layout is opaque.
@@ -123,13 +146,20 @@ class OnednnKernel : public LinearKernel {
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(post_ops(epilogue_));
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const auto x = matrix_desc(rows, in_, Tag::ab);
+    const auto x = matrix_desc(rows, in_, Tag::ab, type_);
     const auto y = matrix_desc(rows, out_, Tag::ab);
     if (bias_.empty()) {
       return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, y);
     }
     const auto bias = matrix_desc(1, out_, Tag::ab);
     return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, bias, y);
+  }
+
+  [[nodiscard]] bool is_narrow() const noexcept { return type_ == memory::data_type::bf16; }
+
+  /// Floats of scratch that x takes in bfloat16.
+  [[nodiscard]] std::int64_t narrow_floats(std::int64_t rows) const {
+    return is_narrow() ? ceil_div(rows * in_, std::int64_t{2}) : 0;
   }
 
   PreparedRun& prepared_for(std::int64_t rows) {
@@ -139,9 +169,9 @@ class OnednnKernel : public LinearKernel {
     }
     const auto description = matmul(rows, weight_memory_.get_desc());
     const auto scratch = description.scratchpad_desc();
-    const auto scratch_floats =
-        static_cast<std::int64_t>(ceil_div(scratch.get_size(), sizeof(float)));
-    (void)shared_scratch(scratch_floats);  // allocated now, not in a timed run
+    const auto scratch_floats = round_up(
+        static_cast<std::int64_t>(ceil_div(scratch.get_size(), sizeof(float))), kCacheLineFloats);
+    (void)shared_scratch(scratch_floats + narrow_floats(rows));  // allocated now, not when timed
     return prepared_.emplace_back(
         PreparedRun{rows, threads, dnnl::matmul(description),
                     memory(description.src_desc(), engine_, DNNL_MEMORY_NONE),
@@ -154,6 +184,7 @@ class OnednnKernel : public LinearKernel {
   PooledVector<float> bias_;
   PooledVector<float> weight_;
   Epilogue epilogue_;
+  memory::data_type type_;  ///< of weights and x; sums and bias are float32
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   memory weight_memory_;
@@ -162,6 +193,16 @@ class OnednnKernel : public LinearKernel {
 };
 
 }  // namespace
+
+bool onednn_has_bfloat16() noexcept {
+#if defined(__x86_64__)
+  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto needed = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
+  return (has & needed) == needed;
+#else
+  return false;
+#endif
+}
 
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
                                                  const LinearOptions& options) {
@@ -173,6 +214,8 @@ std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
 #else
 
 namespace headroom::measured {
+
+bool onednn_has_bfloat16() noexcept { return false; }
 
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& /*weights*/,
                                                  const LinearOptions& /*options*/) {

@@ -105,10 +105,14 @@ void dispatch(const WeightStream<Weight>& stream, Rows at, std::int64_t rows, Ra
   }
 }
 
+/// Rounding of x before the products.
+enum class Rounding { none, bfloat16 };
+
 template <class Weight>
 class StreamingKernel : public LinearKernel {
  public:
-  explicit StreamingKernel(WeightStream<Weight> stream) : stream_(std::move(stream)) {}
+  StreamingKernel(WeightStream<Weight> stream, Rounding rounding)
+      : stream_(std::move(stream)), rounding_(rounding) {}
 
   void prepare(std::int64_t /*rows*/) override { (void)scratch(); }
 
@@ -150,12 +154,14 @@ class StreamingKernel : public LinearKernel {
     for (std::int64_t i = 0; i < stream_.padded_in; i += kStep) {
       for (std::int64_t row = 0; row < rows; ++row, to += kStep) {
         store_pair<Weight>(x + row * stream_.in + i, stream_.in - i, to);
+        if (rounding_ == Rounding::bfloat16) std::transform(to, to + kStep, to, round_to_bfloat16);
       }
     }
     return first;
   }
 
   WeightStream<Weight> stream_;
+  Rounding rounding_;
 };
 
 }  // namespace
@@ -165,11 +171,12 @@ std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weight
   switch (options.storage) {
     case HeldType::float32:
     case HeldType::stored:
-      return std::make_unique<StreamingKernel<float>>(
-          make_stream<float>(weights, options.epilogue));
+      return std::make_unique<StreamingKernel<float>>(make_stream<float>(weights, options.epilogue),
+                                                      Rounding::none);
     case HeldType::bfloat16:
       return std::make_unique<StreamingKernel<std::uint16_t>>(
-          make_stream<std::uint16_t>(weights, options.epilogue));
+          make_stream<std::uint16_t>(weights, options.epilogue),
+          multiplies_bfloat16(options) ? Rounding::bfloat16 : Rounding::none);
   }
   return nullptr;
 }

@@ -18,6 +18,11 @@ struct StackedWeights {
   PooledVector<float> bias;
 };
 
+/// Returns whether the layer multiplies bfloat16 by bfloat16.
+[[nodiscard]] inline bool multiplies_bfloat16(const LinearOptions& options) noexcept {
+  return options.storage == HeldType::bfloat16 && options.activations == ActivationPath::bfloat16;
+}
+
 /// Copies W, row-major, with weights rounded to `storage`.
 void copy_weights(const StackedWeights& weights, float* to);
 
@@ -42,6 +47,8 @@ std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weight
                                                     const LinearOptions& options);
 std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options);
+/// Returns whether oneDNN has kernels for bfloat16 on this processor.
+[[nodiscard]] bool onednn_has_bfloat16() noexcept;
 /// Throws missing_resource in builds without oneDNN.
 std::unique_ptr<LinearKernel> make_onednn_kernel(const StackedWeights& weights,
                                                  const LinearOptions& options);
@@ -54,6 +61,9 @@ struct PackedKernel {
 [[nodiscard]] PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
                                              ActivationPath path);
 [[nodiscard]] PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in);
+
+/// Throws Error{missing_resource} unless `backend` has the products that `options` ask for.
+void require_products(const LinearOptions& options);
 
 /// Bytes of the scratch for int8 activations on this thread.
 [[nodiscard]] std::int64_t int8_scratch_bytes();
