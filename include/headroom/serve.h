@@ -33,6 +33,7 @@ struct UserArrivals {
 /// Given requests, in order of arrival.
 struct TraceArrivals {
   std::vector<ServeRequest> requests;
+  bool names_prefixes = false;  ///< of prompts; the simulation shares none of them by name
 };
 using Arrivals = std::variant<PoissonArrivals, UserArrivals, TraceArrivals>;
 
@@ -195,9 +196,9 @@ struct ServeReport {
 [[nodiscard]] EngineCommand serving_command(Engine engine, const ServeQuestion& question,
                                             const PlanChoice& choice);
 
-/// Reads a trace: one JSON object per line with `arrival_s`, `input_tokens` and `output_tokens`.
-/// Throws Error{invalid_input} with the line's number.
-[[nodiscard]] std::vector<ServeRequest> parse_trace(const std::string& text,
-                                                    const std::string& name);
+/// Reads a trace: one JSON object per line with `arrival_s`, `input_tokens` and `output_tokens`, or
+/// Mooncake's `timestamp` in milliseconds, `input_length`, `output_length` and, if given,
+/// `hash_ids`. Throws Error{invalid_input} with the line's number.
+[[nodiscard]] TraceArrivals parse_trace(const std::string& text, const std::string& name);
 
 }  // namespace headroom

@@ -51,7 +51,7 @@ std::int64_t default_requests(const ServeCommand& command) {
 
 Arrivals arrivals_of(const ServeCommand& command) {
   if (!command.trace.empty()) {
-    return TraceArrivals{parse_trace(detail::read_text_file(command.trace), command.trace)};
+    return parse_trace(detail::read_text_file(command.trace), command.trace);
   }
   if (command.users) return UserArrivals{*command.users};
   if (command.rate) return PoissonArrivals{*command.rate};
@@ -146,9 +146,10 @@ void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
       root, "--users", kCounts, [command](std::int64_t n) { command->users = n; },
       "Users, each sending the next request after the last answer");
   users.group(kTrafficGroup).excludes(rate);
-  Option trace =
-      root.add_text("--trace", "FILE", command->trace,
-                    "Requests, one JSON object per line: arrival_s, input_tokens, output_tokens");
+  Option trace = root.add_text(
+      "--trace", "FILE", command->trace,
+      "Requests, one JSON object per line: arrival_s, input_tokens, output_tokens; or, as "
+      "Mooncake's, timestamp (ms), input_length, output_length");
   trace.group(kTrafficGroup).excludes(rate).excludes(users);
   add_count(
       root, "--input-tokens,--input", kTokens,

@@ -19,6 +19,12 @@ constexpr double kServedFraction = 0.9;
 
 void add_notes(ServeReport& report) {
   report.notes = report.question.plan.notes;
+  const auto* const trace = std::get_if<TraceArrivals>(&report.question.traffic.arrivals);
+  if (trace != nullptr && trace->names_prefixes) {
+    report.notes.emplace_back(
+        "the trace's hash_ids are not used: prompts share as much of the cache as the prefix hit "
+        "says");
+  }
   if (report.plans.empty()) return;
   const ServeFigures& figures = report.plans.front().figures;
   const bool open = !std::holds_alternative<UserArrivals>(report.question.traffic.arrivals);

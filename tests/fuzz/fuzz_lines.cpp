@@ -16,7 +16,7 @@ using namespace headroom;
 namespace {
 
 void read_trace(const std::string& text) {
-  const std::vector<ServeRequest> requests = parse_trace(text, "trace");
+  const std::vector<ServeRequest> requests = parse_trace(text, "trace").requests;
   if (!std::ranges::is_sorted(requests, {}, &ServeRequest::arrival_s)) std::abort();
   for (const ServeRequest& request : requests) {
     if (!std::isfinite(request.arrival_s) || request.input_tokens < 1) std::abort();

@@ -334,7 +334,7 @@ TEST_CASE("a trace is simulated as it is written") {
   const std::string text =
       "{\"arrival_s\": 2, \"input_tokens\": 10, \"output_tokens\": 3}\n\n"
       "{\"arrival_s\": 1, \"input_tokens\": 20, \"output_tokens\": 4}\n";
-  const std::vector<ServeRequest> requests = parse_trace(text, "trace.jsonl");
+  const std::vector<ServeRequest> requests = parse_trace(text, "trace.jsonl").requests;
   REQUIRE(requests.size() == 2);
   CHECK(requests[0].input_tokens == 20);
   ServeTraffic traffic;
@@ -344,6 +344,27 @@ TEST_CASE("a trace is simulated as it is written") {
   CHECK(figures.requests == 2);
   CHECK(figures.output_tokens_per_s * figures.duration_s == doctest::Approx(7));
   CHECK(figures.arrivals_per_s == doctest::Approx(1));
+}
+
+TEST_CASE("a trace of Mooncake's is in milliseconds, and its shared prefixes are noted") {
+  const std::string line =
+      "{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, "
+      "47]}\n";
+  const TraceArrivals trace = parse_trace(line, "trace.jsonl");
+  REQUIRE(trace.requests.size() == 1);
+  CHECK(trace.requests[0].arrival_s == doctest::Approx(27.482));
+  CHECK(trace.requests[0].input_tokens == 6955);
+  CHECK(trace.requests[0].output_tokens == 52);
+  CHECK(trace.names_prefixes);
+  const std::string plain = "{\"timestamp\": 1, \"input_length\": 2, \"output_length\": 3}";
+  CHECK_FALSE(parse_trace(plain, "trace.jsonl").names_prefixes);
+  ServeTraffic traffic;
+  traffic.arrivals = trace;
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", traffic);
+  const ServeReport report = make_serve_report(question, PlanRequest{degrees(1), 1});
+  CHECK(std::ranges::any_of(report.notes, [](const std::string& note) {
+    return note.find("hash_ids") != std::string::npos;
+  }));
 }
 
 TEST_CASE("a bad trace is refused with its line") {
@@ -363,6 +384,8 @@ TEST_CASE("a bad trace is refused with its line") {
         "t.jsonl:1: \"arrival_s\" is not a number of at least 0");
   CHECK(message("{\"arrival_s\": 0, \"input_tokens\": 0, \"output_tokens\": 1}") ==
         "t.jsonl:1: \"input_tokens\" is not a count from 1 to 2^30");
+  CHECK(message("{\"timestamp\": 1, \"input_length\": 2, \"output_tokens\": 3}") ==
+        "t.jsonl:1: unknown key \"output_tokens\"");
   CHECK(message(good + good + "[]") == "t.jsonl:3: the line is not an object");
 }
 
