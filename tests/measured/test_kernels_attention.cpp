@@ -6,6 +6,7 @@
 
 #include "alibi.h"
 #include "attention.h"
+#include "attention_split.h"
 #include "bfloat16.h"
 #include "counting_scalar.h"
 #include "kernel_data.h"
@@ -242,6 +243,44 @@ TEST_CASE("fused attention equals its definition") {
             attention_tolerance(kAttentionCases[i]));
     }
   }
+}
+
+TEST_CASE("fused attention shares out the keys of a head that several threads read") {
+  const AttentionCase cases[] = {
+      {1, 1, 1, 64, 64, 1, 515},               // a part has a tile of three keys
+      {1, 4, 1, 40, 33, 1, 700, true, 699},    // one KV head, as in multi-query attention
+      {1, 9, 1, 16, 16, 1, 600},               // lanes in three groups
+      {1, 6, 3, 24, 24, 2, 1100, true, 1098},  // the queries see different keys
+      {2, 2, 1, 32, 32, 1, 1030, false, 0, CaseBias::relative},
+      {2, 2, 1, 32, 32, 1, 1030, true, 1029, CaseBias::none, CasePadding::some},
+      {2, 2, 1, 32, 32, 1, 1030, false, 0, CaseBias::none, CasePadding::whole_sequence}};
+  for (const int threads : {1, 2, 4, 7}) {
+    const Threads scope(threads);
+    for (const AttentionCase& c : cases) {
+      CAPTURE(threads);
+      CAPTURE(c.keys);
+      SoftmaxOperands operands(c);
+      const std::vector<float> out = run_fused(operands);
+      CHECK(largest_error(out, exact_attention(operands.args), 1.0) < 1e-5);
+    }
+  }
+  const AttentionCase one{1, 4, 1, 64, 64, 1, 4096};
+  const std::vector<float> sinks{6, 0, -3, 9};
+  const auto with_sinks = [&](int threads) {
+    const Threads scope(threads);
+    SoftmaxOperands operands(one);
+    operands.args.sinks = sinks.data();
+    return run_fused(operands);
+  };
+  const std::vector<float> whole = with_sinks(1);
+  CHECK(largest_error(with_sinks(4), {whole.begin(), whole.end()}) < 1e-5);
+  CHECK(key_parts(SoftmaxOperands(one).args, 1) == 1);
+  CHECK(key_parts(SoftmaxOperands(one).args, 4) == 4);
+  CHECK(key_parts(SoftmaxOperands(one).args, 128) == 16);  // of 256 keys each
+  const AttentionCase few{1, 4, 1, 64, 64, 1, 300};
+  CHECK(key_parts(SoftmaxOperands(few).args, 4) == 1);
+  const AttentionCase heads{1, 8, 8, 64, 64, 1, 4096};
+  CHECK(key_parts(SoftmaxOperands(heads).args, 8) == 1);
 }
 
 TEST_CASE("attention reads a cache that stores keys and values head by head") {

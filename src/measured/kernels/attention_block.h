@@ -2,11 +2,13 @@
 // KV head, so each key is read once for all of them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "attention.h"
 #include "parallel.h"
 #include "simd.h"
+#include "softmax.h"
 
 namespace headroom::measured {
 
@@ -76,6 +78,14 @@ void store_mean(const AttentionBlock& block, std::int64_t lane);
 
 /// Attention of a block of at most kFewLanes lanes, with dot products.
 void attend_few(const AttentionBlock& block);
+
+/// The online softmax of each lane of such a block.
+using FewRunning = std::array<RunningSoftmax, kFewLanes>;
+/// That of no keys yet; attention sinks have begun it.
+[[nodiscard]] FewRunning begin_few(const AttentionBlock& block);
+/// Sets the sums of the block to the values of keys `all` that its lanes weigh, relative to
+/// `running`.
+void accumulate_few(const AttentionBlock& block, Range all, FewRunning& running);
 
 /// Attention of a block of any number of lanes, vectorised over lanes.
 void attend_lanes(const AttentionBlock& block);

@@ -72,18 +72,21 @@ SoftmaxRow piece_of(const AttentionBlock& block, std::int64_t lane, Range keys) 
 
 }  // namespace
 
-void attend_few(const AttentionBlock& block) {
+FewRunning begin_few(const AttentionBlock& block) {
+  FewRunning running{};
+  if (block.args.sinks == nullptr) return running;
+  for (std::int64_t lane = 0; lane < block.lanes.size(); ++lane) {
+    running[static_cast<std::size_t>(lane)].begin_with(block.args.sinks[block.head(lane)]);
+  }
+  return running;
+}
+
+void accumulate_few(const AttentionBlock& block, Range all, FewRunning& running) {
   const std::int64_t width = block.args.value_head_dim;
   const std::int64_t lanes = block.lanes.size();
   std::fill_n(block.sums, lanes * width, 0.0F);
-  std::array<RunningSoftmax, kFewLanes> running{};
-  if (block.args.sinks != nullptr) {
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      running[static_cast<std::size_t>(lane)].begin_with(block.args.sinks[block.head(lane)]);
-    }
-  }
-  for (std::int64_t key = block.keys_begin(); key < block.keys_end(); key += kTileKeys) {
-    const Range keys = {key, std::min(block.keys_end(), key + kTileKeys)};
+  for (std::int64_t key = all.begin; key < all.end; key += kTileKeys) {
+    const Range keys = {key, std::min(all.end, key + kTileKeys)};
     score(block, keys);
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       float* weights = block.weights + lane * kTileKeys;
@@ -94,6 +97,13 @@ void attend_few(const AttentionBlock& block) {
     multiply({block.weights, kTileKeys, 1}, {block.value(key), block.args.v_stride},
              {block.sums, width}, {lanes, width, keys.size()}, Output::accumulate);
   }
+}
+
+void attend_few(const AttentionBlock& block) {
+  const std::int64_t width = block.args.value_head_dim;
+  const std::int64_t lanes = block.lanes.size();
+  FewRunning running = begin_few(block);
+  accumulate_few(block, {block.keys_begin(), block.keys_end()}, running);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     const float total = running[static_cast<std::size_t>(lane)].total;
     if (total == 0.0F) {

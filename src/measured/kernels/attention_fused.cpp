@@ -2,6 +2,7 @@
 
 #include "attention.h"
 #include "attention_block.h"
+#include "attention_split.h"
 #include "headroom/expr.h"
 #include "parallel.h"
 
@@ -56,10 +57,16 @@ void store_mean(const AttentionBlock& block, std::int64_t lane) {
 }
 
 std::int64_t fused_attention_scratch_floats(const AttentionArguments& args, int threads) {
-  return threads * scratch_of_thread(args);
+  return threads * scratch_of_thread(args) + split_scratch_floats(args, threads);
 }
 
 std::int64_t fused_attention(const AttentionArguments& args, float* scratch) {
+  const int threads = omp_get_max_threads();
+  if (const std::int64_t parts = key_parts(args, threads); parts > 1) {
+    const std::int64_t of_thread = scratch_of_thread(args);
+    split_attention(args, parts, {scratch, of_thread, scratch + threads * of_thread});
+    return 2 * (args.head_dim + args.value_head_dim) * visible_pairs(args);
+  }
   const std::int64_t lanes = args.queries * (args.heads / args.kv_heads);
   const std::int64_t blocks = ceil_div(lanes, kBlockLanes);
   // Head by head, so that its keys and values stay in cache. The last queries see most keys;
