@@ -181,6 +181,24 @@ TEST_CASE("MiniCPM-V 2.6 has the parameters of its parts") {
   CHECK_THROWS_AS((void)spec_of(config), Error);
 }
 
+TEST_CASE("ChatGLM-6B has the parameters of its published module") {
+  // Linear layers with biases, LayerNorms and one table, of modeling_chatglm.py.
+  constexpr std::int64_t kLayer = std::int64_t{4} * (4096 * 4096 + 4096) +
+                                  std::int64_t{2} * 4096 * 16384 + 16384 + 4096 + 4 * 4096;
+  constexpr std::int64_t kTotal = 28 * kLayer + std::int64_t{130528} * 4096 + 2 * 4096;
+  const nlohmann::json config{{"model_type", "chatglm"},      {"architectures", {"ChatGLMModel"}},
+                              {"hidden_size", 4096},          {"inner_hidden_size", 16384},
+                              {"layernorm_epsilon", 1e-5},    {"max_sequence_length", 2048},
+                              {"num_attention_heads", 32},    {"num_layers", 28},
+                              {"position_encoding_2d", true}, {"vocab_size", 130528}};
+  // PEFT counts 6,176,956,416 with the 3,670,016 of an adapter (github.com/shibing624/textgen,
+  // issue 40).
+  static_assert(kTotal == 6176956416 - 3670016);
+  CHECK(parameters_of(config) == kTotal);
+  CHECK(spec_of(config).unread_keys.empty());
+  CHECK(spec_of(config).not_run.find("two dimensions") != std::string::npos);
+}
+
 TEST_CASE("MiniMax-Text-01 as published is the model that transformers calls MiniMax") {
   nlohmann::json published{{"model_type", "minimax_text_01"},
                            {"architectures", {"MiniMaxText01ForCausalLM"}},

@@ -1,5 +1,7 @@
 // ChatGLM2, ChatGLM3 and GLM-4 in the vendor's format: interleaved RoPE on half of each head, fused
-// projections, key-value groups (arXiv 2210.02414, 2406.12793).
+// projections, key-value groups (arXiv 2210.02414, 2406.12793). ChatGLM-6B, of the same model_type,
+// is counted: LayerNorm, biases, a plain FFN, and residuals that start after the norms.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "../common_keys.h"
@@ -29,7 +31,38 @@ AttentionSpec read_attention_sizes(ConfigReader& config, std::int64_t hidden_siz
   return attention;
 }
 
+/// ChatGLM-6B (THUDM, modeling_chatglm.py): each half of a head turns by a position of its own, and
+/// residuals are (2 · layers)^0.5 times what the norm gives.
+void read_first_chatglm(ConfigReader& config, ModelSpec& spec) {
+  spec.kind = ModelKind::decoder;
+  spec.hidden_size = config.size({"hidden_size"});
+  spec.embedding.vocab_size = config.size({"vocab_size"});
+  spec.position.kind = PositionKind::rotary;
+  spec.position.max_position_embeddings = config.size_or({"max_sequence_length"}, 2048);
+  StackSpec stack;
+  stack.num_layers = config.layers({"num_layers"});
+  const std::int64_t heads = config.size({"num_attention_heads"});
+  AttentionSpec& attention = stack.self_attention;
+  attention = multi_head_attention(config, "num_attention_heads", heads, spec.hidden_size);
+  attention.causal = true;
+  attention.softmax = SoftmaxPrecision::float32;
+  attention.qkv_bias = attention.output_bias = true;
+  stack.ffn = {FfnKind::plain, config.size({"inner_hidden_size"}), ActivationKind::gelu_tanh, true};
+  stack.norm = {NormKind::layer_norm, true, config.number_or({"layernorm_epsilon"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  stack.norm_placement = NormPlacement::residual;
+  attention.residual_multiplier = std::sqrt(2 * static_cast<double>(stack.num_layers));
+  stack.ffn.residual_multiplier = attention.residual_multiplier;
+  config.expect_number("quantization_bit", 0);
+  config.ignore({"position_encoding_2d", "gmask_token_id"});
+  const bool tied = config.flag_or({"tie_word_embeddings"}, true);
+  if (tied && spec.head.language_model) spec.head.language_model->weight = WeightSharing::shared;
+  spec.decoder = stack;
+  spec.not_run = "its positions have two dimensions, and the tokens of a prompt see each other";
+}
+
 void read_chatglm(ConfigReader& config, ModelSpec& spec) {
+  if (config.has("inner_hidden_size")) return read_first_chatglm(config, spec);
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"hidden_size"});
   spec.embedding.vocab_size = config.size({"padded_vocab_size", "vocab_size"});
