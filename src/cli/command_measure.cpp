@@ -16,6 +16,7 @@
 #include "measured_weights.h"
 #include "model_reading.h"
 #include "output.h"
+#include "own_machine.h"
 #include "progress.h"
 #include "rank_runs.h"
 #include "run_options.h"
