@@ -56,7 +56,7 @@ constexpr std::array<std::string_view, 35> kStructuralNames{"attention_types",
                                                             "visual_encoder"};
 /// Lengths of texts and images that weights do not depend on where no table has them, and settings
 /// of RoPE, of tokens and of values.
-constexpr std::array<std::string_view, 19> kHarmlessElsewhere{"context_length",
+constexpr std::array<std::string_view, 20> kHarmlessElsewhere{"context_length",
                                                               "dropout",
                                                               "eos_token_id",
                                                               "legacy",
@@ -64,6 +64,7 @@ constexpr std::array<std::string_view, 19> kHarmlessElsewhere{"context_length",
                                                               "max_pixels",
                                                               "max_position_embeddings",
                                                               "max_seq_len",
+                                                              "max_sequence_length",
                                                               "min_pixels",
                                                               "model_max_length",
                                                               "mrope_interleaved",

@@ -101,6 +101,9 @@ TEST_CASE("lengths of texts and rates of dropout are no sizes of weights") {
                  {"dropout", 0.1},
                  {"hidden_dropout_prob", 0.1}});
   CHECK(spec_of(config).unread_keys.size() == 4);
+  json qwen = json::parse(find_preset("qwen3-8b")->json).at("config");
+  qwen["max_sequence_length"] = 4096;
+  CHECK(spec_of(qwen).unread_keys == std::vector<std::string>{"max_sequence_length"});
 }
 
 TEST_CASE("what a norm adds to a variance changes nothing, whatever its name") {
