@@ -1,5 +1,6 @@
 #include "working_memory.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "visit.h"
@@ -55,13 +56,22 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
   return std::visit(
       Overloaded{
           [](const PatchEmbedding& patches) { return patches.patches * patches.patch_elements; },
-          // Query, key, decay and correction of every head.
-          [](const GatedDelta& delta) {
-            return delta.batch * delta.heads * (Integer{3} * delta.key_dim + delta.value_dim);
+          // Query, key, decay and correction of every head, the last in whole vectors of up to 16
+          // floats; the vectors of RWKV.
+          [&](const GatedDelta& delta) {
+            const Expr heads = delta.batch * delta.heads;
+            if (delta.update != StateUpdate::delta) {
+              return heads * (Integer{4} * delta.key_dim + delta.value_dim);
+            }
+            const Integer values = (delta.value_dim.evaluate(sizes) + 15) / 16 * 16;
+            return heads * (Integer{3} * delta.key_dim + values);
           },
-          // Both gates of every head.
-          [](const GatedLinearRecurrence& recurrence) {
-            return Integer{2} * recurrence.state_elements();
+          // Both gates of every head, for as many tokens as are projected together.
+          [&](const GatedLinearRecurrence& recurrence) {
+            constexpr Integer kTogether = 16;
+            const Integer tokens =
+                recurrence.rows.evaluate(sizes) / recurrence.batch.evaluate(sizes);
+            return Integer{2} * std::min(kTogether, tokens) * recurrence.state_elements();
           },
           // The transposed table, its projections, and the scores of one head with all positions.
           [](const DisentangledBias& bias) {
@@ -69,11 +79,12 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
             return bias.positions *
                    (bias.width + shape.queries + bias.projections() * shape.heads * shape.head_dim);
           },
-          // Scores of a head with all positions, its transposed position keys, its queries.
+          // Scores of a head with all positions, its transposed position keys, its queries, and
+          // the term of each key.
           [](const TransformerXlBias& bias) {
             const AttentionShape& shape = bias.shape;
             return shape.queries * bias.positions +
-                   shape.head_dim * (bias.positions + shape.queries);
+                   shape.head_dim * (bias.positions + shape.queries) + shape.queries;
           },
           [](const AttentionScores& scores) {
             return blocked_rows(scores.shape) + chunk_score_floats(scores.shape);

@@ -40,15 +40,21 @@ struct IndexerCase {
     return args;
   }
 
+  /// q·k of a head, for query `row` of all sequences.
+  [[nodiscard]] double product(std::int64_t row, std::int64_t head, std::int64_t key) const {
+    double sum = 0;
+    for (std::int64_t i = 0; i < head_dim; ++i) {
+      sum += static_cast<double>(q[index((row * heads + head) * head_dim + i)]) *
+             static_cast<double>(k[index((row / queries * keys + key) * head_dim + i)]);
+    }
+    return sum;
+  }
+
   [[nodiscard]] double score(std::int64_t row, std::int64_t key) const {
     double sum = 0;
     for (std::int64_t head = 0; head < heads; ++head) {
-      double product = 0;
-      for (std::int64_t i = 0; i < head_dim; ++i) {
-        product += static_cast<double>(q[index((row * heads + head) * head_dim + i)]) *
-                   static_cast<double>(k[index((row / queries * keys + key) * head_dim + i)]);
-      }
-      sum += static_cast<double>(weights[index(row * heads + head)]) * std::fmax(product, 0.0);
+      sum += static_cast<double>(weights[index(row * heads + head)]) *
+             std::fmax(product(row, head, key), 0.0);
     }
     return sum / std::sqrt(static_cast<double>(heads * head_dim));
   }
@@ -59,12 +65,38 @@ struct IndexerCase {
 }  // namespace
 
 TEST_CASE("index scores are weighted sums of rectified products") {
-  const IndexerCase c{2, 3, 5, 4, 7, 3};
-  std::vector<float> scores(2 * 4 * 7);
-  CHECK(index_scores(c.arguments(), scores.data()) == std::int64_t{2} * 2 * 4 * 7 * 3 * (5 + 1));
-  for (std::int64_t i = 0; i < 2 * 4 * 7; ++i) {
-    CHECK(static_cast<double>(scores[IndexerCase::index(i)]) ==
-          doctest::Approx(c.score(i / 7, i % 7)).epsilon(1e-4));
+  // The second has more queries, heads, keys and dimensions than fit into a block each.
+  const IndexerCase cases[] = {{2, 3, 5, 4, 7, 3}, {2, 5, 530, 70, 90, 0}};
+  for (const IndexerCase& c : cases) {
+    CAPTURE(c.head_dim);
+    const std::int64_t pairs = c.batch * c.queries * c.keys;
+    std::vector<float> scores(IndexerCase::index(pairs));
+    CHECK(index_scores(c.arguments(), scores.data()) == 2 * pairs * c.heads * (c.head_dim + 1));
+    double largest = 0;
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const double error =
+          static_cast<double>(scores[IndexerCase::index(i)]) - c.score(i / c.keys, i % c.keys);
+      largest = std::fmax(largest, std::abs(error));
+    }
+    CHECK(largest < 1e-5);
+  }
+}
+
+TEST_CASE("separate heads of an indexer have the plain products of their queries and keys") {
+  for (const std::int64_t queries : {1, 70}) {  // few queries have a kernel of their own
+    const IndexerCase c{2, 3, 21, queries, 90, 0};
+    const std::int64_t rows = c.batch * c.heads * queries;
+    std::vector<float> scores(IndexerCase::index(rows * c.keys));
+    CHECK(index_products(c.arguments(), scores.data()) == 2 * rows * c.keys * c.head_dim);
+    double largest = 0;
+    for (std::int64_t i = 0; i < rows * c.keys; ++i) {
+      const std::int64_t row = i / c.keys;
+      const std::int64_t token = row / queries / c.heads * queries + row % queries;
+      const double product = c.product(token, row / queries % c.heads, i % c.keys);
+      const double error = static_cast<double>(scores[IndexerCase::index(i)]) - product;
+      largest = std::fmax(largest, std::abs(error));
+    }
+    CHECK(largest < 1e-5);
   }
 }
 

@@ -116,6 +116,18 @@ TEST_CASE("vector math is accurate to a few units in the last place") {
   CHECK(relative_error([](simd::Floats x) { return simd::tanh(x); }, tanh, -0.01, 0.01) < 5e-7);
   CHECK(relative_error([](simd::Floats x) { return simd::erf(x); }, erf, -20, 20) < 5e-7);
   CHECK(relative_error([](simd::Floats x) { return simd::erf(x); }, erf, -0.01, 0.01) < 5e-7);
+  const auto expm1 = [](double x) { return std::expm1(x); };
+  const auto log = [](double x) { return std::log(x); };
+  const auto log1p = [](double x) { return std::log1p(x); };
+  const auto softplus = [](double x) { return std::log1p(std::exp(x)); };
+  CHECK(relative_error([](simd::Floats x) { return simd::expm1(x); }, expm1, -80, 80) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::expm1(x); }, expm1, -0.5, 0.5) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::expm1(x); }, expm1, -1e-6, 1e-6) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::log(x); }, log, 1.5, 1e6) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::log(x); }, log, 1e-6, 0.7) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::log1p(x); }, log1p, 0, 1e6) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::log1p(x); }, log1p, 0, 1e-3) < 5e-7);
+  CHECK(relative_error([](simd::Floats x) { return simd::softplus(x); }, softplus, -80, 80) < 5e-7);
 }
 
 TEST_CASE(

@@ -29,13 +29,14 @@ std::vector<float> zeros(std::int64_t count) {
   return std::vector<float>(static_cast<std::size_t>(count), 0.0F);
 }
 
-/// RG-LRU of 2 sequences of 7 positions, 3 heads of 4.
+/// RG-LRU of 2 sequences of 19 positions, 3 heads of 21: more than one vector of any machine and
+/// than the positions whose gates are projected together, and a part of both.
 struct GatedCase {
   GatedCase() {
     args.batch = 2;
-    args.seq_len = 7;
+    args.seq_len = 19;
     args.heads = 3;
-    args.head_dim = 4;
+    args.head_dim = 21;
     const std::int64_t blocks = args.width() * args.head_dim;
     x = random_floats(args.batch * args.seq_len * args.width(), 1);
     input = random_floats(blocks, 2);
@@ -125,7 +126,7 @@ TEST_CASE("WKV equals its ratio of sums over all positions") {
   WeightedKeyValueArguments args;
   args.batch = 2;
   args.seq_len = 9;
-  args.width = 5;
+  args.width = 21;
   const std::int64_t count = args.batch * args.seq_len * args.width;
   const std::vector<float> key = random_floats(count, 1);
   const std::vector<float> value = random_floats(count, 2);
@@ -200,13 +201,13 @@ TEST_CASE("rows side by side keep their order") {
 
 namespace {
 
-/// A delta rule of one head, 4 key and 3 value dimensions, 6 positions.
+/// A delta rule of one head, 21 key and 70 value dimensions, 6 positions.
 struct DeltaCase {
   explicit DeltaCase(DeltaDecay decay) {
     args.seq_len = 6;
     args.key_heads = args.heads = 1;
-    args.key_dim = 4;
-    args.value_dim = 3;
+    args.key_dim = 21;
+    args.value_dim = 70;
     args.decay = decay;
     const std::int64_t alphas = decay == DeltaDecay::each_head ? 1 : args.key_dim;
     query = random_floats(args.seq_len * args.key_dim, 1);
@@ -285,7 +286,9 @@ TEST_CASE("a delta rule with a decay per key dimension equals its matrix form") 
 TEST_CASE("equal decays of all key dimensions are one decay per head") {
   DeltaCase head(DeltaDecay::each_head);
   DeltaCase each(DeltaDecay::each_key_dim);
-  for (std::size_t i = 0; i < each.alpha.size(); ++i) each.alpha[i] = head.alpha[i / 4];
+  for (std::size_t i = 0; i < each.alpha.size(); ++i) {
+    each.alpha[i] = head.alpha[i / static_cast<std::size_t>(each.args.key_dim)];
+  }
   std::ranges::fill(each.bias, head.bias.front());
   gated_delta(head.args, head.scratch.data());
   gated_delta(each.args, each.scratch.data());

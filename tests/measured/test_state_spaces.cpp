@@ -17,16 +17,17 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-/// Operands of a scan of 2 sequences, 6 heads of 5 that share 2 groups of B and C, 7 states.
+/// Operands of a scan of 2 sequences, 22 heads of 5 that share 2 groups of B and C, 19 states: more
+/// than one vector of any machine, and a part of one.
 struct ScanCase {
   explicit ScanCase(StateSpaceKind kind, std::int64_t tokens) {
     args.kind = kind;
     args.batch = 2;
     args.seq_len = tokens;
-    args.heads = 6;
+    args.heads = 22;
     args.head_dim = kind == StateSpaceKind::dual ? 5 : 1;
     args.groups = kind == StateSpaceKind::dual ? 2 : 1;
-    args.state_size = 7;
+    args.state_size = 19;
     args.greatest_time_step = 1;
     const std::int64_t rows = args.batch * tokens;
     const std::int64_t width = args.heads * args.head_dim;
@@ -110,7 +111,7 @@ TEST_CASE("a scan equals its quadratic form, and counts its multiply-adds") {
     ScanCase one(kind, 9);
     const std::int64_t flops = state_space_scan(one.args);
     const std::int64_t width = one.args.heads * one.args.head_dim;
-    CHECK(flops == 2 * 9 * width * 7 * 4);  // into and out of 7 states, 2 FLOPs each
+    CHECK(flops == 2 * 9 * width * 19 * 4);  // into and out of 19 states, 2 FLOPs each
     std::vector<double> expected;
     for (std::int64_t row = 0; row < 2 * 9; ++row) {
       for (std::int64_t i = 0; i < width; ++i) {
@@ -167,7 +168,7 @@ TEST_CASE("a lightning scan equals attention without a softmax, decayed by dista
 
 TEST_CASE("a short convolution continues from the inputs that it kept") {
   constexpr std::int64_t kTokens = 11;
-  constexpr std::int64_t kChannels = 3;
+  constexpr std::int64_t kChannels = 19;
   const std::vector<float> weight = random_floats(kChannels * 4, 1);
   const std::vector<float> bias = random_floats(kChannels, 2);
   const std::vector<float> x = random_floats(kTokens * kChannels, 3);

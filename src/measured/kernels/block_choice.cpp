@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "parallel.h"
-#include "tile_multiply.h"
 
 namespace headroom::measured {
 namespace {
@@ -30,7 +29,7 @@ std::vector<std::int64_t> best_blocks(const BlockChoice& choice, const std::vect
   std::iota(blocks.begin(), blocks.end(), std::int64_t{0});
   const auto score = [&](std::int64_t block) { return scores[static_cast<std::size_t>(block)]; };
   const std::int64_t chosen = std::min(choice.blocks, std::ssize(blocks));
-  std::ranges::partial_sort(blocks, blocks.begin() + chosen, [&](std::int64_t a, std::int64_t b) {
+  std::ranges::nth_element(blocks, blocks.begin() + chosen, [&](std::int64_t a, std::int64_t b) {
     return score(a) != score(b) ? score(a) > score(b) : a < b;
   });
   blocks.resize(static_cast<std::size_t>(chosen));
@@ -47,22 +46,6 @@ void choose_of_row(const BlockChoice& choice, std::int64_t keys, std::int64_t vi
 }
 
 }  // namespace
-
-std::int64_t index_products(const IndexerArguments& args, float* scores) {
-  const std::int64_t rows = args.batch * args.heads * args.queries;
-#pragma omp parallel for schedule(static) if (rows * args.keys >= kSerialElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t batch = row / args.queries / args.heads;
-    const std::int64_t head = row / args.queries % args.heads;
-    const std::int64_t token = batch * args.queries + row % args.queries;
-    const float* const q = args.q + (token * args.heads + head) * args.head_dim;
-    const float* const k = args.k + batch * args.key_batch_stride;
-    for (std::int64_t key = 0; key < args.keys; ++key) {
-      scores[row * args.keys + key] = dot(q, k + key * args.head_dim, args.head_dim);
-    }
-  }
-  return 2 * rows * args.keys * args.head_dim;
-}
 
 void choose_blocks(const IndexerArguments& args, const BlockChoice& choice, float* scores) {
   const std::int64_t rows = args.batch * args.heads * args.queries;

@@ -12,10 +12,6 @@ struct BlockChoice {
   std::int64_t local = 0;       ///< the last blocks before it, which it always reads; 1 to `blocks`
 };
 
-/// scores [batch, heads, queries, keys] = q·k of each head, masked pairs included. Returns the
-/// FLOPs of the matrix product. `args.weights` is not read.
-std::int64_t index_products(const IndexerArguments& args, float* scores);
-
 /// Replaces the scores [batch, heads, queries, keys] of the keys that each head chooses for a query
 /// by 0, and all others by -infinity. A block's score is that of its best key; the earlier of two
 /// equal blocks is chosen. `args.key_mask` is not read.

@@ -1,7 +1,6 @@
 #include "elementwise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "parallel.h"
@@ -38,13 +37,6 @@ Floats clamped_silu(Floats gate, Floats up) {
   return simd::silu(gate) * simd::max(up, -limit);
 }
 
-Floats softplus_of_lanes(Floats x) {
-  std::array<float, kLanes> lanes{};
-  simd::store(lanes.data(), x);
-  for (float& lane : lanes) lane = softplus(lane);
-  return simd::load(lanes.data());
-}
-
 /// Calls body with the function of `kind`; each has its own type.
 template <class Body>
 void with_activation(ActivationKind kind, const Body& body) {
@@ -71,7 +63,7 @@ void with_activation(ActivationKind kind, const Body& body) {
     case ActivationKind::sigmoid:
       return body([](Floats x) { return simd::sigmoid(x); });
     case ActivationKind::softplus:
-      return body(softplus_of_lanes);
+      return body([](Floats x) { return simd::softplus(x); });
     case ActivationKind::clamped_swiglu:
     case ActivationKind::clamped_silu:  // take two arguments
     case ActivationKind::xielu:         // takes trained constants
@@ -264,14 +256,14 @@ void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t 
 void xielu(const XieluConstants& constants, float* x, std::int64_t count) {
   const float positive = softplus(constants.positive);
   const float negative = constants.slope + softplus(constants.negative);
-#pragma omp parallel for if (count >= kSerialElements) schedule(static)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float value = x[i];
-    const float curve = value > 0
-                            ? positive * value * value
-                            : (std::expm1(std::min(value, constants.bound)) - value) * negative;
-    x[i] = curve + constants.slope * value;
-  }
+  for_thread_ranges(count, [&](Range range) {
+    transform(x + range.begin, range.size(), [&](Floats a) {
+      const Floats above = positive * a * a;
+      const Floats below =
+          (simd::expm1(simd::min(a, simd::broadcast(constants.bound))) - a) * negative;
+      return (a > 0.0F ? above : below) + constants.slope * a;
+    });
+  });
 }
 
 void scale(float* x, float factor, std::int64_t count) {

@@ -1,62 +1,115 @@
 #include "hyper_connections.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
+#include "aligned.h"
 #include "parallel.h"
-#include "scalar_math.h"
-#include "softmax.h"
 #include "tile_multiply.h"
+#include "transpose.h"
+#include "vector_math.h"
 
 namespace headroom::measured {
 namespace {
 
-/// Divides each row of a matrix [n, n] by its sum.
-void normalise_rows(std::int64_t n, float eps, float* matrix) {
-  for (std::int64_t row = 0; row < n; ++row) {
-    float* const first = matrix + row * n;
-    const float sum = std::accumulate(first, first + n, 0.0F) + eps;
-    for (std::int64_t column = 0; column < n; ++column) first[column] /= sum;
-  }
-}
+using simd::Floats;
+using simd::kLanes;
 
-void normalise_columns(std::int64_t n, float eps, float* matrix) {
-  for (std::int64_t column = 0; column < n; ++column) {
-    float sum = eps;
-    for (std::int64_t row = 0; row < n; ++row) sum += matrix[row * n + column];
-    for (std::int64_t row = 0; row < n; ++row) matrix[row * n + column] /= sum;
-  }
-}
+/// Weights of kLanes tokens at a time, one lane each: `[stride]` vectors.
+class TokenWeights {
+ public:
+  explicit TokenWeights(const StreamWeightArguments& args)
+      : args_(args), values_(static_cast<std::size_t>(args.stride * kLanes)) {}
 
-/// Makes a matrix of logits doubly stochastic.
-void sinkhorn(const StreamWeightArguments& args, float* matrix) {
-  const std::int64_t n = args.streams;
-  softmax_rows(matrix, n, n);
-  for (std::int64_t i = 0; i < n * n; ++i) matrix[i] += args.eps;
-  normalise_columns(n, args.eps, matrix);
-  for (std::int64_t iteration = 1; iteration < args.iterations; ++iteration) {
-    normalise_rows(n, args.eps, matrix);
-    normalise_columns(n, args.eps, matrix);
+  /// Replaces the logits of at most kLanes tokens.
+  void run(float* logits, std::int64_t tokens) {
+    read(logits, tokens);
+    const std::int64_t n = args_.streams;
+    for (std::int64_t i = 0; i < n; ++i) set(i, simd::sigmoid(at(i)) + args_.eps);
+    if (args_.iterations > 0) {
+      for (std::int64_t i = n; i < 2 * n; ++i) set(i, 2.0F * simd::sigmoid(at(i)));
+      sinkhorn();
+    }
+    transpose<RowEnd::exact>(
+        args_.stride, tokens, [&](std::int64_t i) { return values_.data() + i * kLanes; },
+        [&](std::int64_t token) { return logits + token * args_.stride; });
   }
-}
 
-void weights_of_row(const StreamWeightArguments& args, float* row) {
-  const std::int64_t n = args.streams;
-  for (std::int64_t i = 0; i < args.stride; ++i) {
-    row[i] = row[i] * args.scale[std::min<std::int64_t>(i / n, 2)] + args.base[i];
+ private:
+  /// Elements of a row or of a column of the matrix: `first`, then every `step`.
+  struct Line {
+    std::int64_t first;
+    std::int64_t step;
+  };
+
+  [[nodiscard]] Floats at(std::int64_t i) const { return simd::load(values_.data() + i * kLanes); }
+  void set(std::int64_t i, Floats value) { simd::store(values_.data() + i * kLanes, value); }
+
+  void read(const float* logits, std::int64_t tokens) {
+    transpose<RowEnd::padded>(
+        tokens, args_.stride, [&](std::int64_t token) { return logits + token * args_.stride; },
+        [&](std::int64_t i) { return values_.data() + i * kLanes; });
+    for (std::int64_t i = 0; i < args_.stride; ++i) {
+      const float scale = args_.scale[std::min<std::int64_t>(i / args_.streams, 2)];
+      set(i, at(i) * scale + args_.base[i]);
+    }
   }
-  for (std::int64_t i = 0; i < n; ++i) row[i] = sigmoid(row[i]) + args.eps;
-  if (args.iterations == 0) return;
-  for (std::int64_t i = n; i < 2 * n; ++i) row[i] = 2 * sigmoid(row[i]);
-  sinkhorn(args, row + 2 * n);
-}
+
+  [[nodiscard]] Line row(std::int64_t number) const { return {(2 + number) * args_.streams, 1}; }
+  [[nodiscard]] Line column(std::int64_t number) const {
+    return {2 * args_.streams + number, args_.streams};
+  }
+
+  /// Divides a line by its sum.
+  void normalise(const Line& line) {
+    Floats sum = simd::broadcast(args_.eps);
+    for_each(line, [&](std::int64_t i) { sum += at(i); });
+    const Floats factor = 1.0F / sum;
+    for_each(line, [&](std::int64_t i) { set(i, at(i) * factor); });
+  }
+
+  void softmax(const Line& line) {
+    Floats largest = at(line.first);
+    for_each(line, [&](std::int64_t i) { largest = simd::max(largest, at(i)); });
+    Floats sum = {};
+    for_each(line, [&](std::int64_t i) {
+      set(i, simd::exp(at(i) - largest));
+      sum += at(i);
+    });
+    const Floats factor = 1.0F / sum;
+    for_each(line, [&](std::int64_t i) { set(i, at(i) * factor + args_.eps); });
+  }
+
+  /// Makes the matrices of logits doubly stochastic.
+  void sinkhorn() {
+    const std::int64_t n = args_.streams;
+    for (std::int64_t i = 0; i < n; ++i) softmax(row(i));
+    for (std::int64_t i = 0; i < n; ++i) normalise(column(i));
+    for (std::int64_t iteration = 1; iteration < args_.iterations; ++iteration) {
+      for (std::int64_t i = 0; i < n; ++i) normalise(row(i));
+      for (std::int64_t i = 0; i < n; ++i) normalise(column(i));
+    }
+  }
+
+  template <class Body>
+  void for_each(const Line& line, const Body& body) const {
+    for (std::int64_t i = 0; i < args_.streams; ++i) body(line.first + i * line.step);
+  }
+
+  const StreamWeightArguments& args_;
+  AlignedVector<float> values_;
+};
 
 }  // namespace
 
 void stream_weights(const StreamWeightArguments& args, float* logits) {
-  for (std::int64_t row = 0; row < args.rows; ++row) {
-    weights_of_row(args, logits + row * args.stride);
+#pragma omp parallel if (args.rows * args.stride >= kSerialElements)
+  {
+    TokenWeights weights(args);
+#pragma omp for schedule(static)
+    for (std::int64_t row = 0; row < args.rows; row += kLanes) {
+      weights.run(logits + row * args.stride, std::min(kLanes, args.rows - row));
+    }
   }
 }
 

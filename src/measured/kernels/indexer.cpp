@@ -3,9 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
 
 #include "parallel.h"
 #include "softmax.h"
@@ -13,24 +10,6 @@
 
 namespace headroom::measured {
 namespace {
-
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
-/// Keeps the best of `row`'s keys before `visible`.
-void choose_of_row(const IndexerArguments& args, std::int64_t batch, std::int64_t visible,
-                   std::int64_t top_k, float* row) {
-  std::vector<std::int64_t> candidates;
-  for (std::int64_t key = 0; key < visible; ++key) {
-    const bool padding = args.key_mask != nullptr && args.key_mask[batch * args.keys + key] == 0;
-    if (!padding) candidates.push_back(key);
-  }
-  const auto chosen = std::min<std::int64_t>(top_k, std::ssize(candidates));
-  std::ranges::partial_sort(
-      candidates, candidates.begin() + chosen,
-      [&](std::int64_t a, std::int64_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
-  std::fill_n(row, args.keys, kMinusInfinity);
-  for (std::int64_t i = 0; i < chosen; ++i) row[candidates[static_cast<std::size_t>(i)]] = 0;
-}
 
 /// Attention of one query of one head; returns the number of keys that it reads.
 std::int64_t attend(const AttentionArguments& args, std::int64_t batch, std::int64_t head,
@@ -63,36 +42,6 @@ std::int64_t attend(const AttentionArguments& args, std::int64_t batch, std::int
 }
 
 }  // namespace
-
-std::int64_t index_scores(const IndexerArguments& args, float* scores) {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(args.heads * args.head_dim));
-  const std::int64_t rows = args.batch * args.queries;
-#pragma omp parallel for schedule(static) if (rows * args.keys >= kSerialElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const float* const q = args.q + row * args.heads * args.head_dim;
-    const float* const weights = args.weights + row * args.heads;
-    const float* const k = args.k + row / args.queries * args.key_batch_stride;
-    for (std::int64_t key = 0; key < args.keys; ++key) {
-      float sum = 0;
-      for (std::int64_t head = 0; head < args.heads; ++head) {
-        const float product = dot(q + head * args.head_dim, k + key * args.head_dim, args.head_dim);
-        sum += weights[head] * std::max(product, 0.0F);
-      }
-      scores[row * args.keys + key] = sum * scale;
-    }
-  }
-  return 2 * rows * args.keys * args.heads * (args.head_dim + 1);
-}
-
-void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores) {
-  const std::int64_t rows = args.batch * args.queries;
-#pragma omp parallel for schedule(static) if (rows * args.keys >= kSerialElements)
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t tokens = args.past + row % args.queries + 1;
-    const std::int64_t visible = std::min(args.keys, tokens / args.rate);
-    choose_of_row(args, row / args.queries, visible, top_k, scores + row * args.keys);
-  }
-}
 
 const float* choice_of_row(const AttentionArguments& args, std::int64_t row) {
   const std::int64_t batch = row / args.queries / args.heads;

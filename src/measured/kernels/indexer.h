@@ -26,6 +26,10 @@ struct IndexerArguments {
 /// Returns the FLOPs of both matrix products, masked pairs included.
 std::int64_t index_scores(const IndexerArguments& args, float* scores);
 
+/// scores [batch, heads, queries, keys] = q·k of each head, masked pairs included. Returns the
+/// FLOPs of the matrix product. `args.weights` is not read.
+std::int64_t index_products(const IndexerArguments& args, float* scores);
+
 /// Replaces the scores of the `top_k` best keys that each query may see by 0, and all others by
 /// -infinity. The earlier of two equal keys is chosen.
 void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores);

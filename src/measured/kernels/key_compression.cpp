@@ -4,10 +4,13 @@
 #include <limits>
 #include <vector>
 
-#include "softmax.h"
+#include "lane_block.h"
+#include "vector_math.h"
 
 namespace headroom::measured {
 namespace {
+
+using simd::Floats;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
@@ -71,19 +74,28 @@ std::vector<WindowRow> window_rows(const CompressionArguments& args, const Seque
   return window;
 }
 
-/// out [width] = Σ of the keys, weighted by a softmax over the gates of each feature.
-void sum_window(const std::vector<WindowRow>& window, std::int64_t width, float* out) {
-  std::vector<float> gates(window.size());
-  const auto count = static_cast<std::int64_t>(window.size());
-  for (std::int64_t feature = 0; feature < width; ++feature) {
-    for (std::size_t i = 0; i < window.size(); ++i) {
-      gates[i] = window[i].row.gate[feature] + window[i].bias[feature];
-    }
-    softmax({.keys = count, .visible = count}, gates.data());
-    float sum = 0;
-    for (std::size_t i = 0; i < window.size(); ++i) sum += gates[i] * window[i].row.key[feature];
-    out[feature] = sum;
+Floats gate_of(const WindowRow& row, const Lanes& features) {
+  return features.load(row.row.gate) + features.load(row.bias);
+}
+
+/// Σ of the keys, weighted by a softmax over the gates of each feature.
+Floats sum_features(const std::vector<WindowRow>& window, const Lanes& features) {
+  Floats largest = simd::broadcast(kMinusInfinity);
+  for (const WindowRow& row : window) largest = simd::max(largest, gate_of(row, features));
+  Floats total = {};
+  Floats sum = {};
+  for (const WindowRow& row : window) {
+    const Floats weight = simd::exp(gate_of(row, features) - largest);
+    total += weight;
+    sum += weight * features.load(row.row.key);
   }
+  return sum / total;
+}
+
+/// out [width] = the sums of a window.
+void sum_window(const std::vector<WindowRow>& window, std::int64_t width, float* out) {
+  for_lanes(width,
+            [&](const Lanes& features) { features.store(out, sum_features(window, features)); });
 }
 
 /// The state of one sequence after its new tokens.

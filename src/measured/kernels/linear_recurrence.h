@@ -3,6 +3,7 @@
 // state.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace headroom::measured {
@@ -23,7 +24,9 @@ struct GatedRecurrenceArguments {
   float* out = nullptr;                        ///< [batch, seq_len, heads·head_dim]
 
   [[nodiscard]] std::int64_t width() const { return heads * head_dim; }
-  [[nodiscard]] std::int64_t scratch_floats() const { return 2 * batch * width(); }
+  /// Tokens whose gates are projected together, so that a block's weights are read once for them.
+  [[nodiscard]] std::int64_t gate_rows() const { return std::min<std::int64_t>(seq_len, 16); }
+  [[nodiscard]] std::int64_t scratch_floats() const { return 2 * gate_rows() * batch * width(); }
 };
 
 /// RG-LRU (arXiv 2402.19427, eq. 1 to 4); position 0 has no decay and no factor of its input

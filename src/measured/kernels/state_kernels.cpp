@@ -1,57 +1,107 @@
 #include "state_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "aligned.h"
+#include "lane_block.h"
 #include "parallel.h"
 #include "scalar_math.h"
+#include "tile_multiply.h"
+#include "transpose.h"
+#include "vector_math.h"
 
 namespace headroom::measured {
 namespace {
 
-/// One channel of a convolution in one sequence.
+using simd::Floats;
+using simd::kLanes;
+
+/// Channels of a convolution in one sequence.
 struct ChannelPlace {
   const ShortConvolutionArguments& args;
   std::int64_t item;
-  std::int64_t channel;
+  Lanes channels;
 
-  [[nodiscard]] float& x(std::int64_t token) const {
-    return args.x[(item * args.seq_len + token) * args.channels + channel];
+  [[nodiscard]] float* x(std::int64_t token) const {
+    return args.x + (item * args.seq_len + token) * args.channels;
   }
-  [[nodiscard]] float& state(std::int64_t tap) const {
-    return args.state[(item * args.kernel + tap) * args.channels + channel];
+  [[nodiscard]] float* state(std::int64_t tap) const {
+    return args.state + (item * args.kernel + tap) * args.channels;
   }
 };
 
-/// Convolves one channel; its state is the window of the last inputs.
-std::int64_t convolve(const ChannelPlace& at) {
-  const ShortConvolutionArguments& args = at.args;
-  const float* const weight = args.weight + at.channel * args.kernel;
-  const float bias = args.bias == nullptr ? 0.0F : args.bias[at.channel];
-  const std::int64_t last = args.kernel - 1;
-  std::int64_t flops = 0;
-  for (std::int64_t token = 0; token < args.seq_len; ++token) {
-    for (std::int64_t tap = 0; tap < last; ++tap) at.state(tap) = at.state(tap + 1);
-    at.state(last) = at.x(token);
-    float sum = bias;
-    for (std::int64_t tap = 0; tap < args.kernel; ++tap, flops += 2) {
-      sum += weight[tap] * at.state(tap);
+/// Weights of some channels by tap, and their last inputs.
+class ConvolutionWindow {
+ public:
+  explicit ConvolutionWindow(std::int64_t kernel)
+      : weights_(static_cast<std::size_t>(kernel * kLanes)),
+        inputs_(static_cast<std::size_t>(kernel * kLanes)) {}
+
+  void read(const ChannelPlace& at) {
+    const ShortConvolutionArguments& args = at.args;
+    transpose<RowEnd::padded>(
+        at.channels.count, args.kernel,
+        [&](std::int64_t i) { return args.weight + (at.channels.first + i) * args.kernel; },
+        [&](std::int64_t tap) { return weights_.data() + tap * kLanes; });
+    for (std::int64_t tap = 0; tap < args.kernel; ++tap) {
+      simd::store(input(tap), at.channels.load(at.state(tap)));
     }
-    at.x(token) = sum;
   }
+  void write(const ChannelPlace& at) {
+    for (std::int64_t tap = 0; tap < at.args.kernel; ++tap) {
+      at.channels.store(at.state(tap), simd::load(input(tap)));
+    }
+  }
+  [[nodiscard]] float* input(std::int64_t tap) { return inputs_.data() + tap * kLanes; }
+  [[nodiscard]] Floats weight(std::int64_t tap) const {
+    return simd::load(weights_.data() + tap * kLanes);
+  }
+
+ private:
+  AlignedVector<float> weights_;  // [kernel, kLanes]
+  AlignedVector<float> inputs_;   // [kernel, kLanes]
+};
+
+/// Convolves some channels; their state is the window of the last inputs.
+std::int64_t convolve(const ChannelPlace& at, ConvolutionWindow& window) {
+  const ShortConvolutionArguments& args = at.args;
+  const Floats bias = args.bias == nullptr ? Floats{} : at.channels.load(args.bias);
+  std::int64_t flops = 0;
+  window.read(at);
+  for (std::int64_t token = 0; token < args.seq_len; ++token) {
+    Floats sum = bias;
+    for (std::int64_t tap = 0; tap < args.kernel; ++tap, flops += 2 * at.channels.count) {
+      const bool is_last = tap + 1 == args.kernel;
+      const Floats x = is_last ? at.channels.load(at.x(token)) : simd::load(window.input(tap + 1));
+      simd::store(window.input(tap), x);
+      sum += window.weight(tap) * x;
+    }
+    at.channels.store(at.x(token), sum);
+  }
+  window.write(at);
   return flops;
 }
 
-/// One head of a scan in one sequence.
+/// One head of a scan in one sequence, with one decay for all of its states.
 struct ScanHead {
   const StateSpaceArguments& args;
   std::int64_t item;
   std::int64_t head;
+  WholeRows& state;
+  WholeRow& b_row;
+  WholeRow& c_row;
 
   [[nodiscard]] float time_step(std::int64_t token) const {
+    if (args.kind == StateSpaceKind::lightning) return 1;
     const float bias = args.dt_bias == nullptr ? 0.0F : args.dt_bias[head];
     const float step = softplus(args.time_step.row(token)[head] + bias);
     return std::clamp(step, args.least_time_step, args.greatest_time_step);
+  }
+  [[nodiscard]] float decay(float step) const {
+    if (args.kind == StateSpaceKind::lightning) return args.decay[head];
+    return std::exp(-std::exp(args.a_log[head]) * step);
   }
   [[nodiscard]] std::int64_t parameter() const {
     const std::int64_t all_heads = args.all_heads == 0 ? args.heads : args.all_heads;
@@ -59,56 +109,34 @@ struct ScanHead {
   }
 };
 
-/// Decays one row of the state, adds `input`·b and returns its product with c. `decay(n)` is the
-/// factor of state n.
-template <class Decay>
-float scan_row(float* row, std::int64_t size, float input, const float* b, const float* c,
-               const Decay& decay) {
-  float sum = 0;
-  for (std::int64_t n = 0; n < size; ++n) {
-    row[n] = decay(n) * row[n] + input * b[n];
-    sum += row[n] * c[n];
+/// Decays one row of `size` states, whole vectors, adds `input`·b and returns its product with c.
+float scan_row(float* row, std::int64_t size, float decay, float input, const float* b,
+               const float* c) {
+  Floats sum = {};
+  for (std::int64_t n = 0; n < size; n += kLanes) {
+    const Floats state = decay * simd::load(row + n) + input * simd::load(b + n);
+    simd::store(row + n, state);
+    sum += state * simd::load(c + n);
   }
-  return sum;
+  return simd::sum(sum);
 }
-
-/// Multiply-adds per state element: into the state, and out of it.
-constexpr std::int64_t kScanFlops = 4;
 
 std::int64_t scan_token(const ScanHead& at, std::int64_t token) {
   const StateSpaceArguments& args = at.args;
   const std::int64_t size = args.state_size;
   const std::int64_t first = at.head * args.head_dim;
-  const bool lightning = args.kind == StateSpaceKind::lightning;
-  const float step = lightning ? 1.0F : at.time_step(token);
-  const float kept = lightning ? 0.0F : args.d[at.head];
-  const float* const b = args.b.row(token) + at.parameter();
-  const float* const c = args.c.row(token) + at.parameter();
+  const float step = at.time_step(token);
+  const float decay = at.decay(step);
+  const float kept = args.kind == StateSpaceKind::lightning ? 0.0F : args.d[at.head];
+  const float* const b = at.b_row.read(args.b.row(token) + at.parameter(), size);
+  const float* const c = at.c_row.read(args.c.row(token) + at.parameter(), size);
   const float* const x = args.x.row(token) + first;
   float* const out = args.out + token * args.heads * args.head_dim + first;
-  float* row = args.state + (at.item * args.heads + at.head) * args.head_dim * size;
+  const std::int64_t stride = at.state.stride();
+  float* row = at.state.data();
   std::int64_t flops = 0;
-  for (std::int64_t i = 0; i < args.head_dim; ++i, row += size, flops += kScanFlops * size) {
-    float sum = 0;
-    switch (args.kind) {
-      case StateSpaceKind::lightning: {
-        const float decay = args.decay[at.head];
-        sum = scan_row(row, size, x[i], b, c, [decay](std::int64_t) { return decay; });
-        break;
-      }
-      case StateSpaceKind::dual: {
-        const float decay = std::exp(-std::exp(args.a_log[at.head]) * step);
-        sum = scan_row(row, size, step * x[i], b, c, [decay](std::int64_t) { return decay; });
-        break;
-      }
-      case StateSpaceKind::selective: {
-        const float* const rates = args.a_log + at.head * size;
-        sum = scan_row(row, size, step * x[i], b, c,
-                       [&](std::int64_t n) { return std::exp(-std::exp(rates[n]) * step); });
-        break;
-      }
-    }
-    out[i] = sum + kept * x[i];
+  for (std::int64_t i = 0; i < args.head_dim; ++i, row += stride, flops += kScanFlops * size) {
+    out[i] = scan_row(row, stride, decay, step * x[i], b, c) + kept * x[i];
   }
   return flops;
 }
@@ -121,70 +149,81 @@ struct DeltaHead {
   float* query;
   float* key;
   float* decay;   ///< by key dimension
-  float* change;  ///< read of the state at the key, then the correction
+  float* change;  ///< the correction by value dimension, whole vectors; then what the query reads
+  WholeRows& state;
+  WholeRow& value;
 
   [[nodiscard]] std::int64_t key_head() const { return head / (args.heads / args.key_heads); }
-  [[nodiscard]] float* state() const {
-    return args.state + (item * args.heads + head) * args.key_dim * args.value_dim;
-  }
 };
 
 /// to = from / |from| · factor
 void normalise(const float* from, float factor, std::int64_t count, float* to) {
   constexpr float kEps = 1e-6F;  // transformers, models/qwen3_next, l2norm
-  float squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) squares += from[i] * from[i];
-  const float scale = factor / std::sqrt(squares + kEps);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * scale;
+  const float scale = factor / std::sqrt(dot(from, from, count) + kEps);
+  for_lanes(count, [&](const Lanes& some) { some.store(to, some.load(from) * scale); });
 }
 
-/// Decays the state and reads it at the key, into `change`.
-std::int64_t decay_and_read(const DeltaHead& at) {
-  const std::int64_t width = at.args.value_dim;
-  std::fill_n(at.change, width, 0.0F);
-  float* row = at.state();
-  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += width) {
-    for (std::int64_t j = 0; j < width; ++j) {
-      row[j] *= at.decay[i];
-      at.change[j] += at.key[i] * row[j];
-    }
+/// FLOPs of an element of the state: a multiply-add at the key, one into it and one out of it.
+constexpr std::int64_t kDeltaFlops = 6;
+
+/// Reads the decayed state at the key and writes how much `value` differs, times `beta`, into
+/// `change`.
+template <std::size_t vectors>
+void read_columns(const DeltaHead& at, const LaneBlock<vectors>& columns, const float* value,
+                  float beta) {
+  std::array<Floats, vectors> read = {};
+  const float* row = at.state.data();
+  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += at.state.stride()) {
+    const float factor = at.key[i] * at.decay[i];
+    simd::unroll<vectors>([&](auto v) { read[v] += factor * columns.load(row, v); });
   }
-  return 2 * at.args.key_dim * width;
+  simd::unroll<vectors>(
+      [&](auto v) { columns.store(at.change, (columns.load(value, v) - read[v]) * beta, v); });
 }
 
-/// Adds the correction at the key and reads the state at the query.
-std::int64_t correct_and_read(const DeltaHead& at, float* out) {
-  const std::int64_t width = at.args.value_dim;
-  std::fill_n(out, width, 0.0F);
-  float* row = at.state();
-  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += width) {
-    for (std::int64_t j = 0; j < width; ++j) {
-      row[j] += at.key[i] * at.change[j];
-      out[j] += at.query[i] * row[j];
-    }
+/// Decays the state, adds the correction at the key, and reads the state at the query into
+/// `change`.
+template <std::size_t vectors>
+void correct_columns(const DeltaHead& at, const LaneBlock<vectors>& columns) {
+  std::array<Floats, vectors> change;
+  std::array<Floats, vectors> read = {};
+  simd::unroll<vectors>([&](auto v) { change[v] = columns.load(at.change, v); });
+  float* row = at.state.data();
+  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += at.state.stride()) {
+    const float decay = at.decay[i];
+    const float key = at.key[i];
+    const float query = at.query[i];
+    simd::unroll<vectors>([&](auto v) {
+      const Floats state = decay * columns.load(row, v) + key * change[v];
+      columns.store(row, state, v);
+      read[v] += query * state;
+    });
   }
-  return 4 * at.args.key_dim * width;
+  simd::unroll<vectors>([&](auto v) { columns.store(at.change, read[v], v); });
 }
 
 /// Decays of one token, by key dimension.
 void set_decays(const DeltaHead& at, std::int64_t token) {
   const GatedDeltaArguments& args = at.args;
   const float rate = -std::exp(args.a_log[at.head]);
-  const float* const alpha = args.alpha.row(token);
-  const auto decay = [&](std::int64_t index) {
-    const float step = alpha[index] + args.dt_bias[index];
-    if (args.decay_bound != 0) return std::exp(args.decay_bound * sigmoid(-rate * step));
-    return std::exp(rate * softplus(step));
+  const auto decay = [&](Floats step) {
+    if (args.decay_bound != 0) return simd::exp(args.decay_bound * simd::sigmoid(-rate * step));
+    return simd::exp(rate * simd::softplus(step));
   };
+  const float* const alpha = args.alpha.row(token);
   switch (args.decay) {
-    case DeltaDecay::each_head:
-      std::fill_n(at.decay, args.key_dim, decay(at.head));
+    case DeltaDecay::each_head: {
+      const float step = alpha[at.head] + args.dt_bias[at.head];
+      std::fill_n(at.decay, args.key_dim, decay(simd::broadcast(step))[0]);
       break;
-    case DeltaDecay::each_key_dim:
-      for (std::int64_t i = 0; i < args.key_dim; ++i) {
-        at.decay[i] = decay(at.head * args.key_dim + i);
-      }
+    }
+    case DeltaDecay::each_key_dim: {
+      const std::int64_t first = at.head * args.key_dim;
+      for_lanes(args.key_dim, [&](const Lanes& keys) {
+        keys.store(at.decay, decay(keys.load(alpha + first) + keys.load(args.dt_bias + first)));
+      });
       break;
+    }
   }
 }
 
@@ -196,13 +235,16 @@ std::int64_t delta_token(const DeltaHead& at, std::int64_t token) {
   normalise(args.key.row(token) + at.key_head() * dim, 1.0F, dim, at.key);
   set_decays(at, token);
   const float beta = args.strength * sigmoid(args.beta.row(token)[at.head]);
-  std::int64_t flops = decay_and_read(at);
-  const float* const value = args.value.row(token) + at.head * args.value_dim;
-  for (std::int64_t j = 0; j < args.value_dim; ++j) {
-    at.change[j] = (value[j] - at.change[j]) * beta;
-  }
-  float* const out = args.out + (token * args.heads + at.head) * args.value_dim;
-  flops += correct_and_read(at, out);
+  const float* const value =
+      at.value.read(args.value.row(token) + at.head * args.value_dim, args.value_dim);
+  std::int64_t flops = 0;
+  for_blocks(at.state.stride(), [&](const auto& columns) {
+    read_columns(at, columns, value, beta);
+    correct_columns(at, columns);
+    flops += kDeltaFlops * args.key_dim * std::min(columns.count, args.value_dim - columns.first);
+  });
+  std::copy_n(at.change, args.value_dim,
+              args.out + (token * args.heads + at.head) * args.value_dim);
   return flops;
 }
 
@@ -210,11 +252,16 @@ std::int64_t delta_token(const DeltaHead& at, std::int64_t token) {
 
 std::int64_t short_convolution(const ShortConvolutionArguments& args) {
   std::int64_t flops = 0;
-  const std::int64_t places = args.batch * args.channels;
-#pragma omp parallel for schedule(static) reduction(+ : flops) if (places * args.seq_len >= \
-                                                                       kSerialElements)
-  for (std::int64_t place = 0; place < places; ++place) {
-    flops += convolve({args, place / args.channels, place % args.channels});
+#pragma omp parallel reduction(+ : flops) if (args.batch * args.channels * args.seq_len >= \
+                                                  kSerialElements)
+  {
+    ConvolutionWindow window(args.kernel);
+#pragma omp for collapse(2) schedule(static)
+    for (std::int64_t item = 0; item < args.batch; ++item) {
+      for (std::int64_t channel = 0; channel < args.channels; channel += kLanes) {
+        flops += convolve({args, item, lanes_at(channel, args.channels)}, window);
+      }
+    }
   }
   return flops;
 }
@@ -233,13 +280,23 @@ std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer, std:
 }
 
 std::int64_t state_space_scan(const StateSpaceArguments& args) {
+  if (args.kind == StateSpaceKind::selective) return selective_scan(args);
   std::int64_t flops = 0;
   const std::int64_t places = args.batch * args.heads;
-#pragma omp parallel for schedule(static) reduction(+ : flops)
-  for (std::int64_t place = 0; place < places; ++place) {
-    const ScanHead at{args, place / args.heads, place % args.heads};
-    for (std::int64_t token = 0; token < args.seq_len; ++token) {
-      flops += scan_token(at, at.item * args.seq_len + token);
+  const std::int64_t floats = args.head_dim * args.state_size;
+#pragma omp parallel reduction(+ : flops)
+  {
+    WholeRows state;
+    WholeRow b;
+    WholeRow c;
+#pragma omp for schedule(static)
+    for (std::int64_t place = 0; place < places; ++place) {
+      state.read(args.state + place * floats, args.head_dim, args.state_size);
+      const ScanHead at{args, place / args.heads, place % args.heads, state, b, c};
+      for (std::int64_t token = 0; token < args.seq_len; ++token) {
+        flops += scan_token(at, at.item * args.seq_len + token);
+      }
+      state.write();
     }
   }
   return flops;
@@ -248,19 +305,31 @@ std::int64_t state_space_scan(const StateSpaceArguments& args) {
 std::int64_t gated_delta(const GatedDeltaArguments& args, float* scratch) {
   std::int64_t flops = 0;
   const std::int64_t places = args.batch * args.heads;
-  const std::int64_t own = 3 * args.key_dim + args.value_dim;
-#pragma omp parallel for schedule(static) reduction(+ : flops)
-  for (std::int64_t place = 0; place < places; ++place) {
-    float* const query = scratch + place * own;
-    const DeltaHead at{args,
-                       place / args.heads,
-                       place % args.heads,
-                       query,
-                       query + args.key_dim,
-                       query + 2 * args.key_dim,
-                       query + 3 * args.key_dim};
-    for (std::int64_t token = 0; token < args.seq_len; ++token) {
-      flops += delta_token(at, at.item * args.seq_len + token);
+  const std::int64_t own = args.scratch_floats() / places;
+  const std::int64_t floats = args.key_dim * args.value_dim;
+#pragma omp parallel reduction(+ : flops)
+  {
+    WholeRows state;
+    WholeRow value;
+#pragma omp for schedule(static)
+    for (std::int64_t place = 0; place < places; ++place) {
+      float* const query = scratch + place * own;
+      float* const key = query + args.key_dim;
+      float* const decay = key + args.key_dim;
+      state.read(args.state + place * floats, args.key_dim, args.value_dim);
+      const DeltaHead at{args,
+                         place / args.heads,
+                         place % args.heads,
+                         query,
+                         key,
+                         decay,
+                         decay + args.key_dim,
+                         state,
+                         value};
+      for (std::int64_t token = 0; token < args.seq_len; ++token) {
+        flops += delta_token(at, at.item * args.seq_len + token);
+      }
+      state.write();
     }
   }
   return flops;

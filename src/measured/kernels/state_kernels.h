@@ -62,9 +62,16 @@ struct StateSpaceArguments {
 [[nodiscard]] std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer,
                                                   std::int64_t layers);
 
+/// FLOPs of an element of the state: a multiply-add into it, and one out of it.
+inline constexpr std::int64_t kScanFlops = 4;
+
 /// y_t = S_t·C_t + D·x_t with S_t = exp(Δ_t·A)·S_{t-1} + Δ_t·x_t·B_tᵀ, Δ = softplus(time step) and
 /// A = -exp(a_log) (arXiv 2405.21060, section 2). Returns the FLOPs of the multiply-adds.
 std::int64_t state_space_scan(const StateSpaceArguments& args);
+
+/// state_space_scan() of a selective layer, whose heads are channels (arXiv 2312.00752, algorithm
+/// 2).
+std::int64_t selective_scan(const StateSpaceArguments& args);
 
 struct GatedDeltaArguments {
   std::int64_t batch = 1;
@@ -87,7 +94,9 @@ struct GatedDeltaArguments {
   float* out = nullptr;            ///< [batch, seq_len, heads·value_dim]
 
   [[nodiscard]] std::int64_t scratch_floats() const {
-    return batch * heads * (3 * key_dim + value_dim);
+    constexpr std::int64_t kMostLanes = 16;  // of a vector on any machine
+    const std::int64_t values = (value_dim + kMostLanes - 1) / kMostLanes * kMostLanes;
+    return batch * heads * (3 * key_dim + values);
   }
 };
 

@@ -1,13 +1,18 @@
 #include "time_mix.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "lane_block.h"
 #include "parallel.h"
-#include "scalar_math.h"
+#include "tile_multiply.h"
+#include "vector_math.h"
 
 namespace headroom::measured {
 namespace {
+
+using simd::Floats;
 
 /// One head in one sequence, with its scratch by key dimension and by value dimension.
 struct MixHead {
@@ -16,6 +21,7 @@ struct MixHead {
   std::int64_t head;
   float* decay;
   float* removal;
+  float* removed;  ///< the removal, times its rate
   float* key;
   float* read;  ///< of the state along the removal
 
@@ -32,7 +38,7 @@ struct MixHead {
 };
 
 /// The key that takes the place of what the state had.
-float replaced_key(float key, float rate, float replacement) {
+Floats replaced_key(Floats key, Floats rate, Floats replacement) {
   return key * (1.0F + (rate - 1.0F) * replacement);
 }
 
@@ -43,70 +49,115 @@ void set_vectors(const MixHead& at, std::int64_t token) {
   const TimeMixArguments& args = at.args;
   const std::int64_t first = at.keys_of(token);
   const std::int64_t own = at.head * args.key_dim;
-  float squares = 0;
-  for (std::int64_t i = 0; i < args.key_dim; ++i) {
-    const float key = args.key[first + i];
-    at.decay[i] = std::exp(kDecayFactor * sigmoid(args.decay[first + i]));
-    at.key[i] = replaced_key(key, sigmoid(args.rate[first + i]), args.second[own + i]);
-    at.removal[i] = key * args.first[own + i];
-    squares += at.removal[i] * at.removal[i];
-  }
-  const float scale = 1.0F / std::max(std::sqrt(squares), kEps);
-  for (std::int64_t i = 0; i < args.key_dim; ++i) at.removal[i] *= scale;
+  for_lanes(args.key_dim, [&](const Lanes& keys) {
+    const Floats key = keys.load(args.key + first);
+    const Floats rate = simd::sigmoid(keys.load(args.rate + first));
+    keys.store(at.decay, simd::exp(kDecayFactor * simd::sigmoid(keys.load(args.decay + first))));
+    keys.store(at.key, replaced_key(key, rate, keys.load(args.second + own)));
+    keys.store(at.removal, key * keys.load(args.first + own));
+  });
+  const float length = std::sqrt(dot(at.removal, at.removal, args.key_dim));
+  const float scale = 1.0F / std::max(length, kEps);
+  for_lanes(args.key_dim, [&](const Lanes& keys) {
+    const Floats removal = scale * keys.load(at.removal);
+    keys.store(at.removal, removal);
+    keys.store(at.removed, removal * simd::sigmoid(keys.load(args.rate + first)));
+  });
 }
 
 /// Reads the state along the removal, into `read`.
-std::int64_t read_removed(const MixHead& at) {
-  const std::int64_t width = at.args.value_dim;
-  std::fill_n(at.read, width, 0.0F);
+template <std::size_t vectors>
+std::int64_t read_removed(const MixHead& at, const LaneBlock<vectors>& columns) {
+  std::array<Floats, vectors> read = {};
   const float* row = at.state();
-  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += width) {
-    for (std::int64_t j = 0; j < width; ++j) at.read[j] += at.removal[i] * row[j];
+  for (std::int64_t i = 0; i < at.args.key_dim; ++i, row += at.args.value_dim) {
+    const float removal = at.removal[i];
+    simd::unroll<vectors>([&](auto v) { read[v] += removal * columns.load(row, v); });
   }
-  return 2 * at.args.key_dim * width;
+  simd::unroll<vectors>([&](auto v) { columns.store(at.read, read[v], v); });
+  return 2 * at.args.key_dim * columns.count;
+}
+
+/// Decays the state, takes what was read from it, adds the key's value, and reads it at the
+/// receptance.
+template <std::size_t vectors>
+std::int64_t replace_columns(const MixHead& at, std::int64_t token,
+                             const LaneBlock<vectors>& columns) {
+  const TimeMixArguments& args = at.args;
+  const float* const receptance = args.receptance + at.keys_of(token);
+  std::array<Floats, vectors> value;
+  std::array<Floats, vectors> before;
+  std::array<Floats, vectors> sum = {};
+  simd::unroll<vectors>(
+      [&](auto v) { value[v] = columns.load(args.value + at.values_of(token), v); });
+  simd::unroll<vectors>([&](auto v) { before[v] = columns.load(at.read, v); });
+  float* row = at.state();
+  for (std::int64_t i = 0; i < args.key_dim; ++i, row += args.value_dim) {
+    const float removed = at.removed[i];
+    const float decay = at.decay[i];
+    const float key = at.key[i];
+    const float read = receptance[i];
+    simd::unroll<vectors>([&](auto v) {
+      const Floats state = decay * columns.load(row, v) - removed * before[v] + key * value[v];
+      columns.store(row, state, v);
+      sum[v] += read * state;
+    });
+  }
+  simd::unroll<vectors>([&](auto v) { columns.store(args.out + at.values_of(token), sum[v], v); });
+  return 6 * args.key_dim * columns.count;
 }
 
 std::int64_t two_vector_token(const MixHead& at, std::int64_t token) {
-  const TimeMixArguments& args = at.args;
-  const std::int64_t width = args.value_dim;
+  std::int64_t flops = 0;
   set_vectors(at, token);
-  std::int64_t flops = read_removed(at);
-  const float* const receptance = args.receptance + at.keys_of(token);
-  const float* const rate = args.rate + at.keys_of(token);
-  const float* const value = args.value + at.values_of(token);
-  float* const out = args.out + at.values_of(token);
-  std::fill_n(out, width, 0.0F);
-  float* row = at.state();
-  for (std::int64_t i = 0; i < args.key_dim; ++i, row += width, flops += 6 * width) {
-    const float removed = sigmoid(rate[i]) * at.removal[i];
-    for (std::int64_t j = 0; j < width; ++j) {
-      row[j] = at.decay[i] * row[j] - removed * at.read[j] + at.key[i] * value[j];
-      out[j] += receptance[i] * row[j];
-    }
-  }
+  for_blocks(at.args.value_dim, [&](const auto& columns) {
+    flops += read_removed(at, columns);
+    flops += replace_columns(at, token, columns);
+  });
   return flops;
 }
 
-std::int64_t addition_token(const MixHead& at, std::int64_t token) {
+/// Reads the state and the token's own value at the receptance, decays it and adds that value.
+template <std::size_t vectors>
+std::int64_t add_columns(const MixHead& at, std::int64_t token, const LaneBlock<vectors>& columns) {
   const TimeMixArguments& args = at.args;
-  const std::int64_t width = args.value_dim;
-  const std::int64_t own = at.head * args.key_dim;
   const float* const receptance = args.receptance + at.keys_of(token);
-  const float* const key = args.key + at.keys_of(token);
-  const float* const value = args.value + at.values_of(token);
-  float* const out = args.out + at.values_of(token);
-  std::fill_n(out, width, 0.0F);
+  const float* const keys = args.key + at.keys_of(token);
+  const float* const bonus = args.second + at.head * args.key_dim;
+  std::array<Floats, vectors> value;
+  std::array<Floats, vectors> sum = {};
+  simd::unroll<vectors>(
+      [&](auto v) { value[v] = columns.load(args.value + at.values_of(token), v); });
   float* row = at.state();
-  std::int64_t flops = 0;
-  for (std::int64_t i = 0; i < args.key_dim; ++i, row += width, flops += 4 * width) {
-    const float decay = std::exp(-std::exp(args.first[own + i]));
-    for (std::int64_t j = 0; j < width; ++j) {
-      const float added = key[i] * value[j];
-      out[j] += receptance[i] * (args.second[own + i] * added + row[j]);
-      row[j] = added + decay * row[j];
-    }
+  for (std::int64_t i = 0; i < args.key_dim; ++i, row += args.value_dim) {
+    const float decay = at.decay[i];
+    const float key = keys[i];
+    const float read = receptance[i];
+    const float own = bonus[i];
+    simd::unroll<vectors>([&](auto v) {
+      const Floats added = key * value[v];
+      const Floats state = columns.load(row, v);
+      sum[v] += read * (own * added + state);
+      columns.store(row, added + decay * state, v);
+    });
   }
+  simd::unroll<vectors>([&](auto v) { columns.store(args.out + at.values_of(token), sum[v], v); });
+  return 4 * args.key_dim * columns.count;
+}
+
+std::int64_t addition_token(const MixHead& at, std::int64_t token) {
+  std::int64_t flops = 0;
+  for_blocks(at.args.value_dim,
+             [&](const auto& columns) { flops += add_columns(at, token, columns); });
   return flops;
+}
+
+/// Decays of a head that adds, which no token changes.
+void set_fixed_decays(const MixHead& at) {
+  const float* const trained = at.args.first + at.head * at.args.key_dim;
+  for_lanes(at.args.key_dim, [&](const Lanes& keys) {
+    keys.store(at.decay, simd::exp(-simd::exp(keys.load(trained))));
+  });
 }
 
 }  // namespace
@@ -114,7 +165,7 @@ std::int64_t addition_token(const MixHead& at, std::int64_t token) {
 std::int64_t time_mix(const TimeMixArguments& args, float* scratch) {
   std::int64_t flops = 0;
   const std::int64_t places = args.batch * args.heads;
-  const std::int64_t own = 3 * args.key_dim + args.value_dim;
+  const std::int64_t own = args.scratch_floats() / places;
   const bool adds = args.update == StateUpdate::addition;
 #pragma omp parallel for schedule(static) reduction(+ : flops)
   for (std::int64_t place = 0; place < places; ++place) {
@@ -125,7 +176,9 @@ std::int64_t time_mix(const TimeMixArguments& args, float* scratch) {
                      decay,
                      decay + args.key_dim,
                      decay + 2 * args.key_dim,
-                     decay + 3 * args.key_dim};
+                     decay + 3 * args.key_dim,
+                     decay + 4 * args.key_dim};
+    if (adds) set_fixed_decays(at);
     for (std::int64_t step = 0; step < args.seq_len; ++step) {
       const std::int64_t token = at.item * args.seq_len + step;
       flops += adds ? addition_token(at, token) : two_vector_token(at, token);
@@ -140,15 +193,16 @@ void add_value_bonus(const ValueBonusArguments& args) {
   for (std::int64_t place = 0; place < places; ++place) {
     const std::int64_t first = place * args.key_dim;
     const std::int64_t own = place % args.heads * args.key_dim;
-    float sum = 0;
-    for (std::int64_t i = 0; i < args.key_dim; ++i) {
-      const float key = replaced_key(args.key[first + i], sigmoid(args.rate[first + i]),
-                                     args.replacement[own + i]);
-      sum += args.receptance[first + i] * key * args.bonus[own + i];
-    }
+    Floats terms = {};
+    for_lanes(args.key_dim, [&](const Lanes& keys) {
+      const Floats rate = simd::sigmoid(keys.load(args.rate + first));
+      const Floats key =
+          replaced_key(keys.load(args.key + first), rate, keys.load(args.replacement + own));
+      terms += keys.load(args.receptance + first) * key * keys.load(args.bonus + own);
+    });
     const float* const value = args.value + place * args.value_dim;
     float* const out = args.out + place * args.value_dim;
-    for (std::int64_t j = 0; j < args.value_dim; ++j) out[j] += sum * value[j];
+    add_scaled(simd::sum(terms), value, args.value_dim, out);
   }
 }
 

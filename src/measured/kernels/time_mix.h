@@ -26,7 +26,7 @@ struct TimeMixArguments {
   float* out = nullptr;           ///< [rows, heads·value_dim]
 
   [[nodiscard]] std::int64_t scratch_floats() const {
-    return batch * heads * (3 * key_dim + value_dim);
+    return batch * heads * (4 * key_dim + value_dim);
   }
 };
 

@@ -4,18 +4,14 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "parallel.h"
 #include "tile_multiply.h"
+#include "transpose.h"
 
 namespace headroom::measured {
 namespace {
-
-float dot_of(const float* a, const float* b, std::int64_t count) {
-  float sum = 0;
-  for (std::int64_t i = 0; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 /// Operands of one head of one sequence.
 struct Head {
@@ -44,22 +40,26 @@ Head head_of(const TransformerXlArguments& args, std::int64_t batch, std::int64_
 }
 
 /// Adds the terms of one query to its row of biases. `positions` are its dot products with the keys
-/// of all positions, of which the one at `tokens` is for the query's own.
+/// of all positions, of which the one at `tokens` is for the query's own; `contents` are those of
+/// the content bias with the keys.
 void add_row(const TransformerXlArguments& args, const Head& head, std::int64_t query,
-             const float* positions, float* row) {
+             const float* positions, const float* contents, float* row) {
   const float* const q = head.queries + query * args.row_width;
   std::array<float, 2> of_segment{};
   for (std::size_t i = 0; i < of_segment.size(); ++i) {
-    of_segment[i] = dot_of(q, head.segments[i], args.head_dim) +
-                    dot_of(head.segment_bias, head.segments[i], args.head_dim);
+    of_segment[i] = dot(q, head.segments[i], args.head_dim) +
+                    dot(head.segment_bias, head.segments[i], args.head_dim);
+  }
+  const float* const own = positions + args.tokens - query;
+  if (head.segment_ids == nullptr) {
+    for (std::int64_t key = 0; key < args.tokens; ++key) {
+      row[key] = args.scale * (contents[key] + own[key] + of_segment[0]);
+    }
+    return;
   }
   for (std::int64_t key = 0; key < args.tokens; ++key) {
-    const bool same =
-        head.segment_ids == nullptr || head.segment_ids[query] == head.segment_ids[key];
-    const float content =
-        dot_of(head.content_bias, head.keys + key * args.row_width, args.head_dim);
-    const float position = positions[args.tokens - query + key];
-    row[key] = args.scale * (content + position + of_segment[same ? 0 : 1]);
+    const bool same = head.segment_ids[query] == head.segment_ids[key];
+    row[key] = args.scale * (contents[key] + own[key] + of_segment[same ? 0 : 1]);
   }
 }
 
@@ -69,33 +69,48 @@ void transpose_positions(const TransformerXlArguments& args, std::int64_t batch,
   const std::int64_t positions = 2 * args.tokens;
   const std::int64_t width = args.heads * args.head_dim;
   const float* const from = args.positions + batch * positions * width + head * args.head_dim;
-  for (std::int64_t position = 0; position < positions; ++position) {
-    for (std::int64_t i = 0; i < args.head_dim; ++i) {
-      transposed[i * positions + position] = from[position * width + i];
-    }
-  }
+  transpose<RowEnd::exact>(
+      positions, args.head_dim, [&](std::int64_t position) { return from + position * width; },
+      [&](std::int64_t i) { return transposed + i * positions; });
 }
 
-/// One head of one sequence, whose positions are transposed.
-void add_head(const TransformerXlArguments& args, const Head& head, const float* transposed,
-              float* biased, float* scores, float* bias) {
+/// Scratch of one head, whose positions are transposed.
+struct HeadScratch {
+  float* scores;      ///< [tokens, 2·tokens]
+  float* transposed;  ///< [head_dim, 2·tokens]
+  float* biased;      ///< [tokens, head_dim]
+  float* contents;    ///< [tokens]
+};
+
+HeadScratch scratch_of(const TransformerXlArguments& args, float* scratch) {
   const std::int64_t positions = 2 * args.tokens;
+  float* const transposed = scratch + args.tokens * positions;
+  float* const biased = transposed + args.head_dim * positions;
+  return {scratch, transposed, biased, biased + args.tokens * args.head_dim};
+}
+
+void add_head(const TransformerXlArguments& args, const Head& head, const HeadScratch& scratch,
+              float* bias) {
+  const std::int64_t positions = 2 * args.tokens;
+  const std::int64_t dim = args.head_dim;
 #pragma omp parallel
   {
     const Range own = thread_range(args.tokens);
-    for (std::int64_t query = own.begin; query < own.end; ++query) {
-      const float* const q = head.queries + query * args.row_width;
-      for (std::int64_t i = 0; i < args.head_dim; ++i) {
-        biased[query * args.head_dim + i] = q[i] + head.position_bias[i];
-      }
+    for (std::int64_t token = own.begin; token < own.end; ++token) {
+      const float* const q = head.queries + token * args.row_width;
+      float* const to = scratch.biased + token * dim;
+      for (std::int64_t i = 0; i < dim; ++i) to[i] = q[i] + head.position_bias[i];
+      scratch.contents[token] = dot(head.content_bias, head.keys + token * args.row_width, dim);
     }
     if (own.begin < own.end) {
-      multiply({biased + own.begin * args.head_dim, args.head_dim, 1}, {transposed, positions},
-               {scores + own.begin * positions, positions}, {own.size(), positions, args.head_dim},
+      multiply({scratch.biased + own.begin * dim, dim, 1}, {scratch.transposed, positions},
+               {scratch.scores + own.begin * positions, positions}, {own.size(), positions, dim},
                Output::overwrite);
     }
+#pragma omp barrier
     for (std::int64_t query = own.begin; query < own.end; ++query) {
-      add_row(args, head, query, scores + query * positions, bias + query * args.tokens);
+      add_row(args, head, query, scratch.scores + query * positions, scratch.contents,
+              bias + query * args.tokens);
     }
   }
 }
@@ -105,14 +120,17 @@ void add_head(const TransformerXlArguments& args, const Head& head, const float*
 void fill_relative_sinusoids(const RelativeSinusoidArguments& args, float* out) {
   constexpr double kBase = 10000;
   const std::int64_t half = args.width / 2;
+  std::vector<float> frequencies;
+  for (std::int64_t i = 0; i < half; ++i) {
+    const double exponent = 2 * static_cast<double>(i) / static_cast<double>(args.width);
+    // In float32 like the reference code.
+    frequencies.push_back(static_cast<float>(1 / std::pow(kBase, exponent)));
+  }
   for (std::int64_t row = 0; row < args.positions; ++row) {
     std::int64_t distance = args.positions / 2 - row;
     if (args.most > 0) distance = std::clamp(distance, -args.most, args.most);
     for (std::int64_t i = 0; i < half; ++i) {
-      const double exponent = 2 * static_cast<double>(i) / static_cast<double>(args.width);
-      // In float32 like the reference code.
-      const auto frequency = static_cast<float>(1 / std::pow(kBase, exponent));
-      const float angle = static_cast<float>(distance) * frequency;
+      const float angle = static_cast<float>(distance) * frequencies[static_cast<std::size_t>(i)];
       out[row * args.width + i] = std::sin(angle);
       out[row * args.width + half + i] = std::cos(angle);
     }
@@ -124,14 +142,12 @@ void fill_relative_sinusoids(const RelativeSinusoidArguments& args, float* out) 
 std::int64_t transformer_xl_bias(const TransformerXlArguments& args, float* scratch, float* bias) {
   constexpr std::int64_t kSegments = 2;
   const std::int64_t positions = 2 * args.tokens;
-  float* const scores = scratch;
-  float* const transposed = scores + args.tokens * positions;
-  float* const biased = transposed + args.head_dim * positions;
+  const HeadScratch memory = scratch_of(args, scratch);
   const std::int64_t pairs = args.tokens * args.tokens;
   for (std::int64_t batch = 0; batch < args.batch; ++batch) {
     for (std::int64_t head = 0; head < args.heads; ++head) {
-      transpose_positions(args, batch, head, transposed);
-      add_head(args, head_of(args, batch, head), transposed, biased, scores,
+      transpose_positions(args, batch, head, memory.transposed);
+      add_head(args, head_of(args, batch, head), memory,
                bias + (batch * args.heads + head) * pairs);
     }
   }

@@ -34,7 +34,7 @@ struct TransformerXlArguments {
   const std::int64_t* segment_ids = nullptr;  ///< [batch, tokens]; null: all tokens are in one
 
   [[nodiscard]] std::int64_t scratch_floats() const {
-    return 2 * tokens * tokens + head_dim * 3 * tokens;
+    return 2 * tokens * tokens + head_dim * 3 * tokens + tokens;
   }
 };
 

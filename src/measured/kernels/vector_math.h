@@ -1,6 +1,7 @@
-// exp, tanh and erf over vectors of float32, accurate to a few units in the last place.
+// exp, log, tanh and erf over vectors of float32, accurate to a few units in the last place.
 //
-// The polynomials are minimax fits made for this file; the tests "vector math" check their errors.
+// Polynomials without a source are minimax fits made for this file; the tests "vector math" check
+// all errors.
 #pragma once
 
 #include "simd.h"
@@ -15,6 +16,11 @@ inline Floats polynomial(Floats x, const float (&c)[count]) {
   Floats value = broadcast(c[count - 1]);
   unroll<count - 1>([&](auto i) { value = value * x + c[count - 2 - i]; });
   return value;
+}
+
+/// (e^r - 1 - r) / r² on ±ln(2)/2
+inline Floats exp_remainder(Floats r) {
+  return polynomial(r, {0.5F, 0.16666576666F, 0.041666554213F, 0.0083632328837F, 0.0013926250831F});
 }
 
 }  // namespace internal
@@ -33,12 +39,49 @@ inline Floats exp(Floats x) {
   const Floats rounded = inside * kLog2E + kRounder;
   const Floats n = rounded - kRounder;
   const Floats r = (inside - n * kLn2High) - n * kLn2Low;
-  // (e^r - 1 - r) / r² on ±ln(2)/2
-  const Floats p = internal::polynomial(
-      r, {0.5F, 0.16666576666F, 0.041666554213F, 0.0083632328837F, 0.0013926250831F});
+  const Floats p = internal::exp_remainder(r);
   const Floats mantissa = (p * r) * r + (r + 1.0F);
   const Floats power = std::bit_cast<Floats>((std::bit_cast<Words>(rounded) << 23) + 0x3f800000U);
   return x < kLeast ? Floats{} : mantissa * power;
+}
+
+/// e^x - 1, without the cancellation near zero.
+inline Floats expm1(Floats x) {
+  constexpr float kHalfLn2 = 0.34657359F;
+  const Floats small = internal::exp_remainder(x) * x * x + x;
+  const Floats magnitude = max(x, -x);
+  return magnitude < kHalfLn2 ? small : exp(x) - 1.0F;
+}
+
+/// ln x of a positive normal number, as Cephes computes logf (netlib.org/cephes): the exponent, and
+/// a polynomial of the mantissa on √½ to √2.
+inline Floats log(Floats x) {
+  constexpr std::uint32_t kRootHalf = 0x3f3504f3;  // √½
+  constexpr float kLn2High = 0.693359375F;
+  constexpr float kLn2Low = -2.12194440e-4F;
+  // Counted from √½, so that the mantissa is in that range.
+  const Words bits = std::bit_cast<Words>(x) - kRootHalf;
+  const Floats exponent = __builtin_convertvector(std::bit_cast<Ints>(bits) >> 23, Floats);
+  const Floats f = std::bit_cast<Floats>((bits & 0x7fffffU) + kRootHalf) - 1.0F;
+  const Floats p = internal::polynomial(f, {3.3333331174e-1F, -2.4999993993e-1F, 2.0000714765e-1F,
+                                            -1.6668057665e-1F, 1.4249322787e-1F, -1.2420140846e-1F,
+                                            1.1676998740e-1F, -1.1514610310e-1F, 7.0376836292e-2F});
+  const Floats square = f * f;
+  const Floats tail = p * f * square + exponent * kLn2Low - square * 0.5F;
+  return (f + tail) + exponent * kLn2High;
+}
+
+/// ln(1 + x) for x >= 0; the quotient makes up for the rounding of 1 + x (Goldberg 1991, theorem
+/// 4).
+inline Floats log1p(Floats x) {
+  const Floats sum = x + 1.0F;
+  return sum == 1.0F ? x : log(sum) * (x / (sum - 1.0F));
+}
+
+/// ln(1 + e^x), which is x itself above torch.nn.functional.softplus's threshold.
+inline Floats softplus(Floats x) {
+  constexpr float kThreshold = 20.0F;
+  return x > kThreshold ? x : log1p(exp(x));
 }
 
 /// x·P(x²)/Q(x²), fitted for relative error on ±9.01, beyond which tanh is 1 in float32.
