@@ -87,15 +87,17 @@ enum class RopeLayout { half_split, interleaved, half_split_in_halves };
 /// pairs turns by the row, the second by the column, both at the same frequencies (Qwen2-VL);
 /// `columns_then_rows`: likewise, columns first (Gemma 4); `columns_and_rows_take_turns`:
 /// pairs alternate, columns first, and each two share a frequency (MoonViT, arXiv 2504.07491,
-/// section 2.1). Of tokens on three axes, time, height and width, equal for text (M-RoPE,
-/// arXiv 2409.12191, section 2.1): `sections`: consecutive pairs by axis; `interleaved_sections`:
-/// pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
+/// section 2.1); `time_then_rows_then_columns`: a third of the rotary pairs each, all at the same
+/// frequencies; an image stands at time 0 (MiniMax M3). Of tokens on three axes, time, height and
+/// width, equal for text (M-RoPE, arXiv 2409.12191, section 2.1): `sections`: consecutive pairs by
+/// axis; `interleaved_sections`: pairs take turns, time first (Qwen3-VL, arXiv 2511.21631).
 enum class RopeAxes {
   sequence,
   rows_and_columns_alternate,
   rows_then_columns,
   columns_then_rows,
   columns_and_rows_take_turns,
+  time_then_rows_then_columns,
   sections,
   interleaved_sections,
 };

@@ -23,7 +23,8 @@ struct PatchEmbedding {
 
 /// Rearranges the rows of an image tower. `without_prefix` drops the trained tokens before every
 /// image's patches; `class_token` keeps the first of these alone; `all` copies the rows; `join`
-/// puts the features of several layers side by side; `pack` arranges tiles (PackStep);
+/// puts the features of several layers side by side; `pack`, `pack_blocks` and `pack_means` arrange
+/// tiles (PackStep);
 /// `sound` drops the rows of silence that completes segments of sound; `mean_of_neighbours`
 /// averages consecutive rows of each clip; the others merge square blocks of patches (PatchMerge).
 /// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
@@ -37,6 +38,8 @@ struct PatchRows {
     channel_major,
     mean,
     pack,
+    pack_blocks,
+    pack_means,
     sound,
     mean_of_neighbours,
   };
@@ -46,6 +49,9 @@ struct PatchRows {
   std::int64_t parts = 1;  ///< input rows, or layers, that an output row reads
 
   [[nodiscard]] Expr elements() const { return rows * Integer{parts} * width; }
+  [[nodiscard]] bool packs() const noexcept {
+    return kind == Kind::pack || kind == Kind::pack_blocks || kind == Kind::pack_means;
+  }
   [[nodiscard]] bool averages() const noexcept {
     return kind == Kind::mean || kind == Kind::mean_of_neighbours;
   }

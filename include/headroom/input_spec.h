@@ -63,14 +63,15 @@ enum class PrefixTokens { none, class_token, class_and_distillation };
 enum class ClassPosition { first, last };
 
 /// Positions of images of another size than the config's: refused, interpolated from the table
-/// bicubically (DINOv2) or linearly between its corners (Qwen3-VL), or computed for any size (2-D
-/// RoPE). With antialiasing, a smaller table averages over what it leaves out: bicubically (DINOv2
-/// with registers) or linearly (SigLIP 2).
+/// bicubically (DINOv2), linearly between its corners (Qwen3-VL) or between the centres of its
+/// cells (PaddleOCR-VL), or computed for any size (2-D RoPE). With antialiasing, a smaller table
+/// averages over what it leaves out: bicubically (DINOv2 with registers) or linearly (SigLIP 2).
 enum class PositionInterpolation {
   none,
   bicubic,
   bicubic_antialiased,
   linear,
+  linear_centres,
   linear_antialiased,
   any_size,
 };

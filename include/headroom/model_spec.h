@@ -207,8 +207,17 @@ struct UnitLengthStep {};
 struct StandardiseStep {};
 
 /// Arranges the patches of an image's tiles as one image, drops its padding and ends each row with
-/// a trained vector, behind the patches of the whole image (LLaVA-NeXT; ImageTiling).
-struct PackStep {};
+/// a trained vector (ImageTiling). `whole_first`: behind the patches of the whole image
+/// (LLaVA-NeXT). `blocks_then_whole`, `means_then_whole`: 2 × 2 patches become one row, side by
+/// side (Phi-3 Vision) or their mean (Phi-4 multimodal); another trained vector and the rows of the
+/// whole, with their ends, follow those of the tiles.
+struct PackStep {
+  enum class Order { whole_first, blocks_then_whole, means_then_whole };
+  Order order = Order::whole_first;
+
+  /// Patches along each side of a row's block.
+  [[nodiscard]] std::int64_t side() const noexcept { return order == Order::whole_first ? 1 : 2; }
+};
 
 using ProjectorStep =
     std::variant<MergeStep, GroupStep, LinearStep, NormStep, ActivationStep, GatedStep, FactorStep,
@@ -237,7 +246,9 @@ enum class FeatureRows { patches, all };
 /// by the whole image: tiles in the arrangement nearest its aspect ratio (InternVL), or after its
 /// longer side is scaled to 4 tiles (Idefics3). `rounded`: in its own size, each side rounded to
 /// whole blocks of patches (Qwen2-VL, within the limits of its preprocessor). `tiles_of_list`: the
-/// whole image, followed by the tiles of the best size of a list (LLaVA-NeXT).
+/// whole image, followed by the tiles of the best size of a list (LLaVA-NeXT), by as many as its
+/// longer side can fill without more than `most_tiles` (`tiles_of_most_columns`, Phi-3 Vision), or
+/// by those that it fills in its own size (`tiles_of_own_size`, Phi-4 multimodal).
 /// `tiles_of_best_fit`: tiles of the canvas that the image fills with the least scaling, followed
 /// by the whole (Llama 4). `most_patches`: scaled to the most patches that the table of positions
 /// has, in about its own aspect ratio (SigLIP 2). `rounded_or_tiles`: as `rounded`; an image of
@@ -251,6 +262,8 @@ enum class ImageRule {
   tiles_of_longer_side,
   tiles_of_list,
   tiles_of_best_fit,
+  tiles_of_most_columns,
+  tiles_of_own_size,
   most_patches,
 };
 
@@ -276,11 +289,13 @@ struct ProjectorSpec {
   std::vector<ProjectorStep> steps{};
 
   /// True if the tiles of an image are packed (PackStep).
-  [[nodiscard]] bool packs_tiles() const {
+  [[nodiscard]] bool packs_tiles() const { return pack() != nullptr; }
+
+  [[nodiscard]] const PackStep* pack() const {
     for (const ProjectorStep& step : steps) {
-      if (std::holds_alternative<PackStep>(step)) return true;
+      if (const auto* const pack = std::get_if<PackStep>(&step)) return pack;
     }
-    return false;
+    return nullptr;
   }
 
   /// Patches along each side of an image that become one visual token.

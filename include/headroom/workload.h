@@ -80,7 +80,8 @@ struct ImageGrid {
 };
 
 /// Arrangement of an image's tiles, and the patches of it that become visual tokens: those from
-/// `first_row` and `first_column` on, interpolated to `out_rows` × `out_columns` (PackStep).
+/// `first_row` and `first_column` on, interpolated to `out_rows` × `out_columns`. Of tiles before
+/// the whole image, these count blocks of patches (PackStep).
 struct ImageTiling {
   std::int64_t tile_rows = 0;
   std::int64_t tile_columns = 0;
@@ -239,8 +240,12 @@ struct WorkloadRequest {
 /// whole, or the image alone.
 [[nodiscard]] std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size);
 
-/// Arrangement of the tiles of an image of this size. Requires ImageRule::tiles_of_list.
+/// Arrangement of the tiles of an image of this size. Requires a projector that packs tiles.
 [[nodiscard]] ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size);
+
+/// The arrangement of an image whose preprocessor states `size`: its own, or that of its tiles, of
+/// which all patches are kept, where those precede the whole image.
+[[nodiscard]] ImageTiling stated_tiling(const TowerSpec& tower, ImageSize size);
 
 /// Visual tokens of an image whose tiles are packed.
 [[nodiscard]] std::int64_t packed_tokens(const TowerSpec& tower, const ImageTiling& tiling);

@@ -33,6 +33,18 @@ PatchRows::Kind kind_of(PatchMerge order) {
   return PatchRows::Kind::mean;
 }
 
+PatchRows::Kind kind_of(PackStep::Order order) {
+  switch (order) {
+    case PackStep::Order::blocks_then_whole:
+      return PatchRows::Kind::pack_blocks;
+    case PackStep::Order::means_then_whole:
+      return PatchRows::Kind::pack_means;
+    case PackStep::Order::whole_first:
+      break;
+  }
+  return PatchRows::Kind::pack;
+}
+
 }  // namespace
 
 Graph GraphBuilder::build_tower(const TowerSpec& tower) && {
@@ -216,7 +228,7 @@ TensorId GraphBuilder::project_step(const ProjectorStep& step, const std::string
                                  {features});
           },
           [&](const StandardiseStep&) { return standardise(features); },
-          [&](const PackStep&) { return pack_tiles(features); },
+          [&](const PackStep& pack) { return pack_tiles(pack, features); },
           [&](const ActivationStep& own) {
             return emit_in_place(Part::projector, "activation." + path,
                                  Activation{own.kind, shape[0] * shape[1]}, {features});
@@ -236,11 +248,16 @@ TensorId GraphBuilder::standardise(TensorId features) {
                        std::move(statistics));
 }
 
-TensorId GraphBuilder::pack_tiles(TensorId features) {
+TensorId GraphBuilder::pack_tiles(const PackStep& step, TensorId features) {
   const Expr width = graph_.tensors[features].shape[1];
-  const PatchRows op{PatchRows::Kind::pack, Symbol::image_tokens, width};
-  const WeightId end = weight(Part::projector, "end_of_row", {width}, WeightRole::projector);
-  return emit(Part::projector, "pack", op, {features}, {end}, {op.rows, width});
+  const PatchRows op{kind_of(step.order), Symbol::image_tokens, width, step.side() * step.side()};
+  const bool side_by_side = step.order == PackStep::Order::blocks_then_whole;
+  const Expr out = side_by_side ? Integer{op.parts} * width : width;
+  std::vector<WeightId> ends{weight(Part::projector, "end_of_row", {out}, WeightRole::projector)};
+  if (step.order != PackStep::Order::whole_first) {
+    ends.push_back(weight(Part::projector, "end_of_tiles", {out}, WeightRole::projector));
+  }
+  return emit(Part::projector, "pack", op, {features}, std::move(ends), {op.rows, out});
 }
 
 TensorId GraphBuilder::project_gated(const GatedStep& step, TensorId features) {

@@ -110,7 +110,7 @@ class GraphBuilder {
                         TensorId features);
   TensorId project_step(const ProjectorStep& step, const std::string& path, TensorId features);
   TensorId standardise(TensorId features);
-  TensorId pack_tiles(TensorId features);
+  TensorId pack_tiles(const PackStep& step, TensorId features);
   TensorId project_gated(const GatedStep& step, TensorId features);
   TensorId merge_patches(const MergeStep& step, TensorId features);
   TensorId project_features(const LinearStep& step, TensorId features);

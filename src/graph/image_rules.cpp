@@ -126,15 +126,15 @@ TileRange range_of(const TowerSpec& tower) {
   return range;
 }
 
-/// Tiles in the arrangement nearest the image's aspect ratio; of equal ones the larger, while the
-/// image has more than half of its pixels. Source: get_optimal_tiled_canvas, transformers,
-/// models/got_ocr2.
-std::int64_t tiles_by_aspect(const TileRange& range, ImageSize size) {
+/// Tiles in the arrangement nearest the image's aspect ratio, in rows and columns; of equal ones
+/// the larger, while the image has more than half of its pixels. Source: get_optimal_tiled_canvas,
+/// transformers, models/got_ocr2.
+ImageGrid arrangement_by_aspect(const TileRange& range, ImageSize size) {
   const double aspect = static_cast<double>(size.width) / static_cast<double>(size.height);
   const double area = static_cast<double>(size.width) * static_cast<double>(size.height);
   const double tile = static_cast<double>(range.side) * static_cast<double>(range.side);
   double least = HUGE_VAL;
-  std::int64_t best = 1;
+  ImageGrid best{1, 1};
   for (std::int64_t tiles = range.fewest; tiles <= range.most; ++tiles) {
     for (std::int64_t columns = 1; columns <= tiles; ++columns) {
       if (tiles % columns != 0) continue;
@@ -142,11 +142,15 @@ std::int64_t tiles_by_aspect(const TileRange& range, ImageSize size) {
       const double own = static_cast<double>(columns) / static_cast<double>(rows);
       const double difference = std::abs(aspect - own);
       const bool fills = area > 0.5 * tile * static_cast<double>(tiles);
-      if (difference < least || (difference == least && fills)) best = tiles;
+      if (difference < least || (difference == least && fills)) best = {rows, columns};
       least = std::min(least, difference);
     }
   }
   return best;
+}
+
+std::int64_t tiles_by_aspect(const TileRange& range, ImageSize size) {
+  return arrangement_by_aspect(range, size).patches();
 }
 
 /// Tiles of an image whose longer side is scaled to 4 tiles, and whose other side is completed.
@@ -240,9 +244,67 @@ std::int64_t padding_of(std::int64_t patches, std::int64_t across, std::int64_t 
   return (patches - static_cast<std::int64_t>(filled)) / 2;
 }
 
-}  // namespace
+/// All blocks of patches of so many rows and columns of tiles.
+ImageTiling whole_tiling(const TowerSpec& tower, const ImageGrid& tiles) {
+  const ImageSpec& image = *tower.embedding.image;
+  const std::int64_t blocks = image.image_size / image.patch_size / tower.projector.pack()->side();
+  ImageTiling tiling;
+  tiling.tile_rows = tiles.rows;
+  tiling.tile_columns = tiles.columns;
+  tiling.kept_rows = tiles.rows * blocks;
+  tiling.kept_columns = tiles.columns * blocks;
+  tiling.out_rows = tiling.kept_rows;
+  tiling.out_columns = tiling.kept_columns;
+  return tiling;
+}
 
-ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size) {
+/// As many tiles along the longer side as leave no more than `most_tiles` in all. Source:
+/// HD_transform, image_processing_phi3_v.py of Phi-3-vision-128k-instruct.
+ImageTiling tiling_of_most_columns(const TowerSpec& tower, ImageSize size) {
+  const auto longer = static_cast<double>(std::max(size.height, size.width));
+  const double ratio = longer / static_cast<double>(std::min(size.height, size.width));
+  const auto across = [&](std::int64_t scale) {
+    return static_cast<std::int64_t>(std::ceil(static_cast<double>(scale) / ratio));
+  };
+  std::int64_t scale = 1;
+  while (scale * across(scale) <= tower.most_tiles) ++scale;
+  scale = std::max<std::int64_t>(scale - 1, 1);
+  const std::int64_t side = tower.embedding.image->image_size;
+  const auto shorter =
+      static_cast<std::int64_t>(static_cast<double>(scale * side) / ratio);  // in pixels
+  const std::int64_t tiles = std::max<std::int64_t>(ceil_div(shorter, side), 1);
+  return whole_tiling(tower,
+                      size.height > size.width ? ImageGrid{scale, tiles} : ImageGrid{tiles, scale});
+}
+
+/// The tiles that an image fills in its own size, or of `most_tiles` those nearest its aspect
+/// ratio. The image is scaled until one side fits; blocks whose first patch is padding are dropped.
+/// Source: dynamic_preprocess, transformers, models/phi4_multimodal.
+ImageTiling tiling_of_own_size(const TowerSpec& tower, ImageSize size) {
+  const ImageSpec& image = *tower.embedding.image;
+  const std::int64_t side = image.image_size;
+  ImageGrid tiles{ceil_div(size.height, side), ceil_div(size.width, side)};
+  if (tiles.rows > tower.most_tiles / tiles.columns) {
+    tiles = arrangement_by_aspect(range_of(tower), size);
+  }
+  ImageTiling tiling = whole_tiling(tower, tiles);
+  const double down = static_cast<double>(tiles.rows * side) / static_cast<double>(size.height);
+  const double across = static_cast<double>(tiles.columns * side) / static_cast<double>(size.width);
+  const std::int64_t block = tower.projector.pack()->side();
+  const auto kept = [&](std::int64_t count, std::int64_t length, double scale) {
+    const std::int64_t all = count * side;
+    const auto filled = static_cast<std::int64_t>(static_cast<double>(length) * scale);
+    return ceil_div(all / image.patch_size - (all - filled) / image.patch_size, block);
+  };
+  if (across < down) {
+    tiling.out_rows = kept(tiles.rows, size.height, across);
+  } else {
+    tiling.out_columns = kept(tiles.columns, size.width, down);
+  }
+  return tiling;
+}
+
+ImageTiling tiling_of_list(const TowerSpec& tower, ImageSize size) {
   const ImageSpec& image = *tower.embedding.image;
   const std::int64_t side = image.image_size / image.patch_size;
   const std::size_t best = best_size(tower.tiles, size);
@@ -275,9 +337,27 @@ ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size) {
   return tiling;
 }
 
+}  // namespace
+
+ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size) {
+  if (tower.rule == ImageRule::tiles_of_most_columns) return tiling_of_most_columns(tower, size);
+  if (tower.rule == ImageRule::tiles_of_own_size) return tiling_of_own_size(tower, size);
+  return tiling_of_list(tower, size);
+}
+
+ImageTiling stated_tiling(const TowerSpec& tower, ImageSize size) {
+  if (tower.rule == ImageRule::tiles_of_list) return tiling_of_list(tower, size);
+  const std::int64_t side = tower.embedding.image->image_size;
+  return whole_tiling(tower, {size.height / side, size.width / side});
+}
+
 std::int64_t packed_tokens(const TowerSpec& tower, const ImageTiling& tiling) {
   const ImageSpec& image = *tower.embedding.image;
-  return image.num_patches() + tiling.out_rows * (tiling.out_columns + 1);
+  const std::int64_t of_tiles = tiling.out_rows * (tiling.out_columns + 1);
+  const std::int64_t side = tower.projector.pack()->side();
+  if (side == 1) return image.num_patches() + of_tiles;
+  const std::int64_t blocks = image.image_size / image.patch_size / side;
+  return of_tiles + 1 + blocks * (blocks + 1);
 }
 
 std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
@@ -295,6 +375,8 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
       return with_whole(image, tiles_by_aspect(range_of(tower), size));
     case ImageRule::rounded_or_tiles:
       return rounded_or_tiles(tower, size);
+    case ImageRule::tiles_of_most_columns:
+    case ImageRule::tiles_of_own_size:
     case ImageRule::tiles_of_list: {
       const ImageTiling tiling = tiling_of_image(tower, size);
       const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;

@@ -62,6 +62,7 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
     case PositionInterpolation::bicubic:
     case PositionInterpolation::bicubic_antialiased:
     case PositionInterpolation::linear:
+    case PositionInterpolation::linear_centres:
     case PositionInterpolation::linear_antialiased:
     case PositionInterpolation::any_size:
       break;

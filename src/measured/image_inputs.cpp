@@ -79,6 +79,7 @@ bool fits(const ImageSpec& image, ImageSize size) {
     case PositionInterpolation::bicubic:
     case PositionInterpolation::bicubic_antialiased:
     case PositionInterpolation::linear:
+    case PositionInterpolation::linear_centres:
     case PositionInterpolation::linear_antialiased:
     case PositionInterpolation::any_size:
       break;
@@ -132,7 +133,7 @@ TowerInputs read_tiles(const checkpoint::SafetensorsFile& file, const std::strin
   std::vector<std::int64_t> stored_tiles;  // those that images fill
   bool fills_slots = true;                 // no image needs more tiles than the tensor has for it
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    images.tilings.push_back(tiling_of_image(*spec.tower, sizes[i]));
+    images.tilings.push_back(stated_tiling(*spec.tower, sizes[i]));
     const ImageTiling& tiling = images.tilings.back();
     const auto first = slots > 0 ? static_cast<std::int64_t>(i) * slots : std::ssize(stored_tiles);
     const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
@@ -205,7 +206,8 @@ void find_placeholders(TokenInputs& tokens, const ModelSpec& spec) {
     const bool sound =
         std::ranges::find(spec.audio_tokens, tokens.ids[row]) != spec.audio_tokens.end();
     (sound ? tokens.audio_rows : tokens.visual_rows).push_back(static_cast<std::int64_t>(row));
-    if (tokens.ids[row] >= spec.embedding.vocab_size) tokens.ids[row] = 0;
+    const bool in_table = tokens.ids[row] >= 0 && tokens.ids[row] < spec.embedding.vocab_size;
+    if (!in_table) tokens.ids[row] = 0;
   }
 }
 

@@ -223,10 +223,15 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(input(i));
   const MergeArguments args{width, square_side(op.parts),
                             rows_of_patches(*spec().embedding.image, grids())};
-  const bool packs = op.kind == PatchRows::Kind::pack;
-  const float* const end_of_row = packs ? program_.weights_.values(weight_path(0), 0) : nullptr;
+  const bool packs = op.packs();
+  PackArguments pack{width};
+  const auto end = [&](std::size_t i) {
+    return i < node_->weights.size() ? program_.weights_.values(weight_path(i), 0) : nullptr;
+  };
+  pack.end_of_row = end(0);
+  pack.end_of_tiles = end(1);
   const ImageSpec& image = *spec().embedding.image;
-  const std::int64_t tile_side = packs ? image.image_size / image.patch_size : 0;
+  pack.side = packs ? image.image_size / image.patch_size : 0;
   const std::vector<ImageTiling> tilings =
       packs ? program_.inputs_.images->tilings : std::vector<ImageTiling>();
   return [=, kind = op.kind, all_grids = grids(), out = output()](std::int64_t /*layer*/) {
@@ -244,7 +249,11 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
         join_rows(inputs, rows, width, out);
         break;
       case PatchRows::Kind::pack:
-        pack_tiles(tilings, {width, tile_side, end_of_row}, inputs.front(), out);
+        pack_tiles(tilings, pack, inputs.front(), out);
+        break;
+      case PatchRows::Kind::pack_blocks:
+      case PatchRows::Kind::pack_means:
+        pack_blocks(kind, tilings, pack, inputs.front(), out);
         break;
       case PatchRows::Kind::sound:  // steps of their own
       case PatchRows::Kind::mean_of_neighbours:

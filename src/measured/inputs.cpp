@@ -21,14 +21,16 @@ using nlohmann::json;
 /// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
 /// of what the model derives itself and expected tokens are accepted, and not read.
 const std::vector<std::string> kInputKeys = {
-    "input_ids",         "attention_mask",       "global_attention_mask",  "token_type_ids",
-    "mm_token_type_ids", "decoder_input_ids",    "input_features",         "input_values",
-    "pixel_values",      "image_sizes",          "image_position_ids",     "image_grid_thw",
-    "spatial_shapes",    "pixel_attention_mask", "feature_attention_mask", "generate"};
+    "input_ids",         "attention_mask",    "global_attention_mask", "token_type_ids",
+    "mm_token_type_ids", "decoder_input_ids", "input_features",        "input_values",
+    "pixel_values",      "image_sizes",       "image_position_ids",    "image_grid_thw",
+    "image_merge_sizes", "spatial_shapes",    "pixel_attention_mask",  "feature_attention_mask",
+    "generate"};
 const std::vector<std::string> kGenerateKeys = {
     "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
     "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
-    "image_position_ids", "image_grid_thw",     "input_features",    "expected_ids"};
+    "image_position_ids", "image_grid_thw",     "image_merge_sizes", "input_features",
+    "expected_ids"};
 
 /// Reads the token lists of a JSON object; every error names the file and the key.
 class TokenReader {

@@ -62,6 +62,7 @@ RotaryTable StepBuilder::rotary_table(const RopeSpec& rope, std::int64_t width,
     case RopeAxes::rows_then_columns:
     case RopeAxes::columns_then_rows:
     case RopeAxes::columns_and_rows_take_turns:
+    case RopeAxes::time_then_rows_then_columns:
       return make_patch_rotary_table(rope, width,
                                      points_of(*spec().embedding.image, rope.coordinates, grids()));
     case RopeAxes::sections:

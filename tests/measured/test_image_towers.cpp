@@ -61,6 +61,40 @@ TEST_CASE("blocks of the second image follow those of the first") {
   CHECK(rows == std::vector<float>{15, 16, 55, 56});
 }
 
+TEST_CASE("rows of packed tiles end in a vector, and a separator and the whole follow them") {
+  // The whole and a row of two tiles, of 2 × 2 patches each.
+  const std::vector<float> patches{100, 101, 102, 103, 0, 1, 2, 3, 10, 11, 12, 13};
+  const std::vector<float> row_ends(4, -1);
+  const std::vector<float> tile_ends(4, -2);
+  const PackArguments args{1, 2, row_ends.data(), tile_ends.data()};
+  ImageTiling tiling;
+  tiling.tile_rows = 1;
+  tiling.tile_columns = 2;
+  tiling.out_rows = 1;
+  tiling.out_columns = 2;
+  std::vector<float> blocks(6 * 4);
+  pack_blocks(PatchRows::Kind::pack_blocks, {tiling}, args, patches.data(), blocks.data());
+  CHECK(blocks == std::vector<float>{0,  1,  2,  3,  10,  11,  12,  13,  -1, -1, -1, -1,
+                                     -2, -2, -2, -2, 100, 101, 102, 103, -1, -1, -1, -1});
+  std::vector<float> means(6);
+  pack_blocks(PatchRows::Kind::pack_means, {tiling}, args, patches.data(), means.data());
+  CHECK(means == std::vector<float>{1.5F, 11.5F, -1, -2, 101.5F, -1});
+}
+
+TEST_CASE(
+    "3-D RoPE leaves the pairs of time as they are and turns a third each by row and column") {
+  RopeSpec rope;
+  rope.theta = 10000;
+  rope.axes = RopeAxes::time_then_rows_then_columns;
+  const RotaryTable table = make_patch_rotary_table(rope, 12, {{2, 3}});
+  const std::vector<double> angles{0, 0, 2, 2 * 0.01, 3, 3 * 0.01};
+  REQUIRE(table.cos.size() == angles.size());
+  for (std::size_t i = 0; i < angles.size(); ++i) {
+    CHECK(static_cast<double>(table.cos[i]) == doctest::Approx(std::cos(angles[i])));
+    CHECK(static_cast<double>(table.sin[i]) == doctest::Approx(std::sin(angles[i])));
+  }
+}
+
 TEST_CASE("2-D RoPE turns even pairs by the patch's row and odd pairs by its column") {
   RopeSpec rope;
   rope.theta = 10000;

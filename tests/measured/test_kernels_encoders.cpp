@@ -84,6 +84,23 @@ TEST_CASE("with antialiasing, a table averages where it shrinks as torch's inter
         {-0.0793271, 0.1875106, 0.8625708, 2.25, 4.3184886, 7.6042767, 9.3966351});
 }
 
+// torch 2.15: interpolate(x, size=(1, n), mode="bilinear", align_corners=False) of 0, 1, 4, 9.
+TEST_CASE("between the centres of cells, a table is interpolated as torch does") {
+  const std::array<float, 4> table{0, 1, 4, 9};
+  const std::vector<std::vector<double>> expected{
+      {0.5, 6.5},
+      {1.0 / 6, 2.5, 8.1666667},
+      {0, 0.3571429, 0.9285715, 2.5, 4.3571439, 7.2142868, 9}};
+  for (const std::vector<double>& row : expected) {
+    const auto got = interpolate_positions({1, 4, 0, 1}, table.data(), 1, std::ssize(row),
+                                           PositionInterpolation::linear_centres);
+    REQUIRE(got.size() == row.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(static_cast<double>(got[i]) == doctest::Approx(row[i]).epsilon(1e-5));
+    }
+  }
+}
+
 TEST_CASE("a mean leaves padding out, and follows the first token where both are wanted") {
   const std::array<float, 6> x{1, 10, 3, 30, 100, 1000};  // 3 tokens of 2 channels
   const std::array<std::uint8_t, 3> mask{1, 1, 0};

@@ -351,6 +351,7 @@ def layers_of(model):
         if not is_list:
             continue
         tower = next((tower for tower, name in (("vision.", "vision"), ("vision.", "visual"),
+                                                ("vision.", "image_embed"),
                                                 ("audio.", "audio")) if name in path), "")
         alone = "ForImageClassification" in type(model).__name__
         yield "" if alone else tower, module
@@ -490,7 +491,8 @@ def make(folder, name, class_name, config, draw_inputs):
     print(name, sum(parameter.numel() for parameter in model.parameters()))
 
 
-root = Path(__file__).resolve().parent.parent / "data/golden/models"
-folder = Path(sys.argv[1]) if len(sys.argv) > 1 else root
-for name in sys.argv[2:] or MODELS:
-    make(folder, name, *MODELS[name])
+ROOT = Path(__file__).resolve().parent.parent / "data/golden/models"
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    for name in sys.argv[2:] or MODELS:
+        make(folder, name, *MODELS[name])

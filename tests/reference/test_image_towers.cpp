@@ -85,6 +85,78 @@ TEST_CASE("images without padding, and attention within each, save the rest of t
   CHECK(counted_flops("mistral3", {6, 4}) + masked + padding == recorded_flops("mistral3"));
 }
 
+namespace {
+
+/// The model and the images of tests/reference/make_wrapped_towers.py.
+struct WithImages {
+  std::string model;
+  std::vector<ImageGrid> grids;
+  std::vector<ImageSize> tiled{};  ///< sizes of images whose tiles `grids` lists
+};
+
+/// FLOPs that the images add to a prefill of `seq_len` tokens.
+Integer added_flops(const WithImages& images, std::int64_t seq_len) {
+  const auto folder = data_folder() / "golden/models" / images.model;
+  const ModelSpec spec =
+      std::filesystem::exists(folder) ? load_model(folder.string()).spec : tiny(images.model);
+  Workload text;
+  text.batch_size = 1;
+  text.seq_len = seq_len;
+  Workload workload = text;
+  workload.images.count = 2;
+  workload.images.grids = images.grids;
+  workload.images.totals = image_totals(spec, images.grids, 1);
+  if (!images.tiled.empty()) workload.images.totals.tokens = 0;
+  for (const ImageSize size : images.tiled) {
+    workload.images.tilings.push_back(stated_tiling(*spec.tower, size));
+    workload.images.totals.tokens += packed_tokens(*spec.tower, workload.images.tilings.back());
+  }
+  return count(spec, workload).figures.forward.matrix_flops -
+         count(spec, text).figures.forward.matrix_flops;
+}
+
+}  // namespace
+
+TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
+  const std::vector<ImageGrid> tiles(6, ImageGrid{4, 4});
+  const std::vector<WithImages> all{{"vipllava_images", {{3, 3}, {3, 3}}},
+                                    {"video_llama_3_images", {{2, 3}, {4, 1}}},
+                                    {"paddleocr_vl_images", {{4, 6}, {4, 4}}},
+                                    {"minimax_m3_vl_images", {{4, 6}, {4, 2}}},
+                                    {"kimi_vl_images", {{4, 6}, {4, 2}}},
+                                    {"glm_ocr_images", {{4, 6}, {4, 4}}},
+                                    {"video_llava_images", {{3, 3}, {3, 3}}},
+                                    {"phi4_multimodal_images", tiles, {{16, 32}, {32, 16}}}};
+  const auto rows = read_csv(data_folder() / "towers/image_flops.csv");
+  REQUIRE(rows.size() == all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CAPTURE(all[i].model);
+    REQUIRE(rows[i].at("model") == all[i].model);
+    // The reference runs the pooling head of Phi-4's SigLIP on every tile.
+    const Integer unread =
+        all[i].tiled.empty() ? Integer{0} : std::ssize(tiles) * pooling_head_flops(16, 40, 56);
+    CHECK(added_flops(all[i], checked_int64(number(rows[i], "seq_len"))) + unread ==
+          number(rows[i], "image_flops"));
+  }
+}
+
+TEST_CASE("Phi's images become the visual tokens of their preprocessors' tiles") {
+  // image_processing_phi3_v.py with 16 crops: of 336 pixels, in 12 × 12 blocks of patches.
+  const ModelSpec phi3 = tiny("phi3_v");
+  CHECK(tokens_of(phi3, {480, 640}) == 1921);  // 3 × 4 tiles
+  CHECK(tokens_of(phi3, {640, 480}) == 1933);
+  CHECK(tokens_of(phi3, {336, 336}) == 2509);
+  CHECK(tokens_of(phi3, {300, 1000}) == 1909);
+  // image_processing_phi4_multimodal.py: tiles of 448 pixels, in 16 × 16 blocks of patches.
+  const ModelSpec phi4 =
+      with_vision("phi4_multimodal", {{"image_size", 448}, {"crop_size", 448}, {"patch_size", 14}});
+  CHECK(tokens_of(phi4, {448, 448}) == 545);
+  CHECK(tokens_of(phi4, {480, 640}) == 1065);  // 2 × 2 tiles, without the rows of padding
+  CHECK(tokens_of(phi4, {1000, 300}) == 1041);
+  CHECK(tokens_of(phi4, {3000, 4000}) == 3393);  // of more than 36 tiles, 3 × 4
+  CHECK(tokens_of(phi4, {700, 2000}) == 2541);
+}
+
 TEST_CASE("an image becomes the published number of visual tokens") {
   // LLaVA 1.5 (arXiv 2310.03744): 336 pixels in patches of 14.
   CHECK(tokens_of(with_vision("llava", {{"image_size", 336}, {"patch_size", 14}}), {480, 640}) ==

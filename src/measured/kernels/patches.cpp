@@ -94,6 +94,8 @@ void add_patch(PatchRows::Kind kind, const MergeArguments& args, std::int64_t pa
     case PatchRows::Kind::all:
     case PatchRows::Kind::join:
     case PatchRows::Kind::pack:
+    case PatchRows::Kind::pack_blocks:
+    case PatchRows::Kind::pack_means:
     case PatchRows::Kind::sound:
     case PatchRows::Kind::mean_of_neighbours:
       break;
@@ -167,6 +169,50 @@ void pack_tiles(const std::vector<ImageTiling>& tilings, const PackArguments& ar
       to = std::copy_n(args.end_of_row, args.width, to);
     }
     from += tiling.tile_rows * tiling.tile_columns * tile;
+  }
+}
+
+namespace {
+
+constexpr std::int64_t kBlockSide = 2;
+
+/// Writes `rows` × `columns` blocks of tiles in rows of `across` tiles, each row with its end.
+float* pack_rows(PatchRows::Kind kind, const ImageGrid& blocks, std::int64_t across,
+                 const PackArguments& args, const float* tiles, float* to) {
+  const bool means = kind == PatchRows::Kind::pack_means;
+  const MergeArguments merge{args.width, kBlockSide, {}};
+  const auto order = means ? PatchRows::Kind::mean : PatchRows::Kind::patch_major;
+  const std::int64_t out = means ? args.width : kBlockSide * kBlockSide * args.width;
+  for (std::int64_t row = 0; row < blocks.rows; ++row) {
+    for (std::int64_t column = 0; column < blocks.columns; ++column, to += out) {
+      for (std::int64_t patch = 0; patch < kBlockSide * kBlockSide; ++patch) {
+        const std::int64_t y = row * kBlockSide + patch / kBlockSide;
+        const std::int64_t x = column * kBlockSide + patch % kBlockSide;
+        const std::int64_t tile = y / args.side * across + x / args.side;
+        const std::int64_t place = (tile * args.side + y % args.side) * args.side + x % args.side;
+        add_patch(order, merge, patch, tiles + place * args.width, to);
+      }
+    }
+    to = std::copy_n(args.end_of_row, out, to);
+  }
+  return to;
+}
+
+}  // namespace
+
+void pack_blocks(PatchRows::Kind kind, const std::vector<ImageTiling>& tilings,
+                 const PackArguments& args, const float* from, float* to) {
+  const std::int64_t tile = args.side * args.side * args.width;
+  const std::int64_t out =
+      kind == PatchRows::Kind::pack_means ? args.width : kBlockSide * kBlockSide * args.width;
+  const std::int64_t blocks = args.side / kBlockSide;
+  for (const ImageTiling& tiling : tilings) {
+    const float* const tiles = from + tile;
+    to = pack_rows(kind, {tiling.out_rows, tiling.out_columns}, tiling.tile_columns, args, tiles,
+                   to);
+    to = std::copy_n(args.end_of_tiles, out, to);
+    to = pack_rows(kind, {blocks, blocks}, 1, args, from, to);
+    from = tiles + tiling.tile_rows * tiling.tile_columns * tile;
   }
 }
 

@@ -42,8 +42,9 @@ struct MergeArguments {
 
 struct PackArguments {
   std::int64_t width = 0;
-  std::int64_t side = 0;              ///< patches along each side of a tile
-  const float* end_of_row = nullptr;  ///< [width]
+  std::int64_t side = 0;                ///< patches along each side of a tile
+  const float* end_of_row = nullptr;    ///< of the output's width
+  const float* end_of_tiles = nullptr;  ///< likewise, where tiles precede the whole
 };
 
 /// Packs the patches of every image (PackStep): those of the whole, then the rows of its tiles as
@@ -51,6 +52,12 @@ struct PackArguments {
 /// interpolate(mode="bilinear", align_corners=False).
 void pack_tiles(const std::vector<ImageTiling>& tilings, const PackArguments& args,
                 const float* from, float* to);
+
+/// Packs blocks of 2 × 2 patches, side by side or as means: the rows of an image's tiles as one
+/// image, each followed by `end_of_row`, then `end_of_tiles`, then the rows of the whole likewise.
+/// `kind` is pack_blocks or pack_means.
+void pack_blocks(PatchRows::Kind kind, const std::vector<ImageTiling>& tilings,
+                 const PackArguments& args, const float* from, float* to);
 
 /// The side of a square of `parts` patches.
 [[nodiscard]] std::int64_t square_side(std::int64_t parts);

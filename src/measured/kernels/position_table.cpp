@@ -70,6 +70,15 @@ Taps corner_taps(std::int64_t output, std::int64_t outputs, std::int64_t inputs)
   return {{below, 1 - rest}, {std::min(below + 1, inputs - 1), rest}};
 }
 
+/// The two positions around an output position on a table of cells, clamped to it.
+Taps centre_taps(std::int64_t output, std::int64_t outputs, std::int64_t inputs) {
+  const float scale = static_cast<float>(inputs) / static_cast<float>(outputs);
+  const float place = std::max(scale * (static_cast<float>(output) + 0.5F) - 0.5F, 0.0F);
+  const auto below = static_cast<std::int64_t>(place);
+  const float rest = place - static_cast<float>(below);
+  return {{below, 1 - rest}, {std::min(below + 1, inputs - 1), rest}};
+}
+
 /// `any_size` and `none` have no table to interpolate.
 Taps taps_of(PositionInterpolation kind, std::int64_t output, std::int64_t outputs,
              std::int64_t inputs) {
@@ -77,6 +86,8 @@ Taps taps_of(PositionInterpolation kind, std::int64_t output, std::int64_t outpu
   switch (kind) {
     case PositionInterpolation::linear:
       return corner_taps(output, outputs, inputs);
+    case PositionInterpolation::linear_centres:
+      return centre_taps(output, outputs, inputs);
     case PositionInterpolation::linear_antialiased:
       return antialiased_taps(output, outputs, inputs, 1, triangle);
     case PositionInterpolation::bicubic_antialiased:

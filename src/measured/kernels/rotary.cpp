@@ -195,7 +195,10 @@ RotaryTable make_rotary_rows(const RopeSpec& rope, std::int64_t dim, std::int64_
 RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
                                     const std::vector<PatchPoint>& points) {
   RotaryTable table{std::ssize(points), dim / 2, rope.layout, {}, {}};
-  const std::vector<float> frequencies = plain_frequencies(rope.theta, dim);
+  const bool has_time = rope.axes == RopeAxes::time_then_rows_then_columns;
+  constexpr std::int64_t kAxes = 3;
+  const std::vector<float> frequencies =
+      plain_frequencies(rope.theta, has_time ? dim / kAxes : dim);
   const bool alternates = rope.axes == RopeAxes::rows_and_columns_alternate;
   const bool columns_first = rope.axes == RopeAxes::columns_then_rows;
   const auto add_pair = [&](float position, float frequency) {
@@ -207,6 +210,12 @@ RotaryTable make_patch_rotary_table(const RopeSpec& rope, std::int64_t dim,
     for (std::size_t i = first; i < frequencies.size(); i += 2) add_pair(position, frequencies[i]);
   };
   for (const PatchPoint& point : points) {
+    if (has_time) {
+      for (const float position : {0.0F, point.row, point.column}) {
+        for (const float frequency : frequencies) add_pair(position, frequency);
+      }
+      continue;
+    }
     if (rope.axes == RopeAxes::columns_and_rows_take_turns) {
       for (std::size_t i = 0; i < frequencies.size(); i += 2) {
         add_pair(point.column, frequencies[i]);

@@ -2,6 +2,7 @@
 // ERNIE 4.5's (arXiv 2409.01704, 2510.14528; transformers, models/got_ocr2, glm_ocr, paddleocr_vl).
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -73,8 +74,9 @@ std::vector<Family> document_models_families() {
                       .classes = {"GlmOcrForConditionalGeneration"},
                       .bare_classes = {"GlmOcrModel"},
                       .text_type = "glm_ocr_text",
-                      .count_towers = count_glm_ocr_tower,
-                      .tying = HeadTying::either}),
+                      .count_towers = read_glm_ocr_tower,
+                      .tying = HeadTying::either,
+                      .names = wrapped_glm_ocr_names()}),
       {.model_types = {"glm_ocr_text"},
        .classes = llama_classes("GlmOcrText"),
        .reader = read_glm_ocr_text,
@@ -84,8 +86,9 @@ std::vector<Family> document_models_families() {
                       .classes = {"PaddleOCRVLForConditionalGeneration"},
                       .bare_classes = {"PaddleOCRVLModel"},
                       .text_type = "paddleocr_vl_text",
-                      .count_towers = count_paddleocr_vl_tower,
-                      .tying = HeadTying::whole_else_tied}),
+                      .count_towers = read_paddleocr_vl_tower,
+                      .tying = HeadTying::whole_else_tied,
+                      .names = wrapped_paddleocr_names()}),
       {.model_types = {"paddleocr_vl_text"},
        .classes = decoder_classes("PaddleOCRText", {.tied = true, .float32_logits = true}),
        .reader = read_paddleocr_text,

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -253,8 +255,9 @@ std::vector<Family> minimax_m3_families() {
                                       "MiniMaxM3VLForConditionalGeneration"},
                           .bare_classes = {"MiniMaxM3VLModel"},
                           .text_type = "minimax_m3_vl_text",
-                          .count_towers = count_minimax_m3_tower,
-                          .tying = HeadTying::whole_else_text})};
+                          .count_towers = read_minimax_m3_tower,
+                          .tying = HeadTying::whole_else_text,
+                          .names = wrapped_minimax_m3_names()})};
 }
 
 }  // namespace headroom::detail

@@ -1,8 +1,9 @@
 // Phi-3 and Phi-4: Llama without biases, with fused projections and LongRoPE (arXiv 2404.14219);
-// Phi-3 and 3.5 Vision, whose tower is counted (modeling_phi3_v.py of Phi-3-vision-128k-instruct).
+// Phi-3 and 3.5 Vision (modeling_phi3_v.py of Phi-3-vision-128k-instruct).
 #include "../decoder.h"
 #include "../family.h"
-#include "../towers/tower_weights.h"
+#include "../towers/tower_names.h"
+#include "../towers/towers.h"
 
 namespace headroom::detail {
 namespace {
@@ -22,52 +23,9 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"embd_pdrop", "attention_bias", "mlp_bias", "lm_head_bias"});
 }
 
-/// CLIP's ViT-L/14 of 336 pixels (arXiv 2103.00020).
-void count_clip_large(ModelSpec& spec) {
-  constexpr std::int64_t kSide = 24;
-  constexpr std::int64_t kPatchElements = std::int64_t{3} * 14 * 14;
-  TowerLayers layers;
-  layers.count = 24;
-  layers.width = 1024;
-  layers.inner = 4096;
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("class_token", {layers.width}, WeightRole::embedding);
-  tower.add("patch_embeddings.weight", {layers.width, kPatchElements}, WeightRole::embedding);
-  tower.add("position_embeddings.weight", {kSide * kSide + 1, layers.width}, WeightRole::embedding);
-  tower.norm(NormKind::layer_norm, "first_norm", layers.width);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-}
-
-/// A projector of blocks of 2 × 2 patches, and trained patches between tiles and behind the whole.
-void count_phi3_projector(ConfigReader& config, ModelSpec& spec) {
-  if (auto processor = config.object("img_processor")) {
-    processor->expect_text("name", "clip_vision_model");
-    processor->expect_text("model_name", "openai/clip-vit-large-patch14-336");
-    processor->expect_number("image_dim_out", 1024);
-    processor->ignore({"num_img_tokens", "layer_idx", "type_feature"});
-    processor->finish();
-  }
-  if (auto layer = config.object("embd_layer")) {
-    layer->expect_text("embedding_cls", "image");
-    layer->expect_text("projection_cls", "mlp");
-    layer->expect_flag("use_hd_transform", true);
-    layer->expect_flag("with_learnable_separator", true);
-    layer->ignore({"hd_transform_order"});
-    layer->finish();
-  }
-  constexpr std::int64_t kBlock = 4096;  // 2 × 2 patches of CLIP's width, 1024
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("up", kBlock, spec.hidden_size, WeightRole::projector);
-  projector.linear("down", spec.hidden_size, spec.hidden_size, WeightRole::projector);
-  projector.add("end_of_whole", {kBlock}, WeightRole::projector);
-  projector.add("end_of_row", {kBlock}, WeightRole::projector);
-}
-
 void read_phi3_v(ConfigReader& config, ModelSpec& spec) {
   read_phi3(config, spec);
-  count_clip_large(spec);
-  count_phi3_projector(config, spec);
+  read_phi3_v_tower(config, spec);
 }
 
 void read_phimoe(ConfigReader& config, ModelSpec& spec) {
@@ -100,6 +58,17 @@ constexpr NameRule kPhi3[] = {
     {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
 };
 
+/// Names of the text model, then those of its tower, which stand among the embeddings.
+NameTable phi3_v_names() {
+  NameTable names = wrapped_phi3_v_names();
+  const NameTable text = llama_names({kPhi3});
+  names.rules.insert(names.rules.begin(), text.rules.begin(), text.rules.end());
+  names.optional_prefixes.insert(names.optional_prefixes.end(), text.optional_prefixes.begin(),
+                                 text.optional_prefixes.end());
+  names.extras.insert(names.extras.end(), text.extras.begin(), text.extras.end());
+  return names;
+}
+
 }  // namespace
 
 std::vector<Family> phi3_families() {
@@ -120,7 +89,7 @@ std::vector<Family> phi3_families() {
                        return language_model_head(language_model_of(reader, {}));
                      }}}},
        .reader = read_phi3_v,
-       .names = None("headroom counts this model, but its towers do not run"),
+       .names = phi3_v_names(),
        .gguf = None("GGUF stores the towers in a separate file")},
       {.model_types = {"phimoe"},
        .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),

@@ -117,9 +117,10 @@ std::vector<Family> query_wrapper_families() {
                           .classes = {"Phi4MultimodalForCausalLM"},
                           .bare_classes = {"Phi4MultimodalModel"},
                           .text_type = "phi3",
-                          .count_towers = count_phi4_multimodal_towers,
+                          .count_towers = read_phi4_multimodal_towers,
                           .tying = HeadTying::whole,
-                          .text_defaults = kPhi4Sizes})};
+                          .text_defaults = kPhi4Sizes,
+                          .names = None("its audio tower has no stored names yet")})};
 }
 
 }  // namespace

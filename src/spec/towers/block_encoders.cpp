@@ -1,6 +1,7 @@
-// Towers of GLM-4.1V and Gemma 4, with the projectors to their text models.
+// Towers of GLM-4.1V, GLM-OCR and Gemma 4, with the projectors to their text models.
 #include <cmath>
 
+#include "image_towers.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -24,6 +25,24 @@ ImageSpec read_glm_image(ConfigReader& vision) {
   image.interpolation = PositionInterpolation::bicubic;
   image.pixels = PixelLayout::patches;
   return image;
+}
+
+/// Widths of GLM's merger and its activation.
+struct GlmMerger {
+  std::int64_t out = 0;
+  std::int64_t inner = 0;
+  ActivationKind activation = ActivationKind::silu;
+};
+
+/// A convolution over blocks of patches, a linear layer with a norm, and a gated network.
+void add_glm_merger(TowerSpec& tower, const GlmMerger& merger) {
+  tower.projector.steps = {MergeStep{PatchMerge::channel_major, tower.embedding.image->block_side},
+                           LinearStep{"downsample", merger.out, true},
+                           LinearStep{"input", merger.out, false},
+                           NormStep{"norm", {NormKind::layer_norm, true, 1e-5}},
+                           ActivationStep{ActivationKind::gelu},
+                           GatedStep{merger.inner, merger.activation},
+                           LinearStep{"down", merger.out, false}};
 }
 
 /// Heads of a Gemma 4 tower: a norm of each head of Q, K and V, scores without a scale, and RoPE by
@@ -95,13 +114,43 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
   if (out != spec.hidden_size) {
     spec.not_run = "its visual tokens do not have the width of the text model";
   }
-  tower.projector.steps = {MergeStep{PatchMerge::channel_major, tower.embedding.image->block_side},
-                           LinearStep{"downsample", out, true},
-                           LinearStep{"input", out, false},
-                           NormStep{"norm", {NormKind::layer_norm, true, 1e-5}},
-                           ActivationStep{ActivationKind::gelu},
-                           GatedStep{inner, activation},
-                           LinearStep{"down", out, false}};
+  add_glm_merger(tower, {out, inner, activation});
+  ignore_tower_keys(vision);
+  vision.finish();
+  tower.rule = ImageRule::rounded;
+  spec.tower = std::move(tower);
+}
+
+void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower;
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, 1536);
+  tower.hidden_size = vision.size_or({"hidden_size"}, 1024);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_glm_image(vision);
+  const ImageSpec& image = *tower.embedding.image;
+  tower.position.kind = PositionKind::rotary;
+  tower.position.rope.axes = RopeAxes::rows_then_columns;
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"depth", "num_hidden_layers"}, 24);
+  stack.self_attention = multi_head_attention(vision, "num_heads",
+                                              vision.size_or({"num_heads"}, 16), tower.hidden_size);
+  const bool bias = vision.flag_or({"attention_bias"}, true);
+  const ActivationKind activation = read_activation(vision, {"hidden_act"}, ActivationKind::silu);
+  stack.self_attention.qkv_bias = bias;
+  stack.self_attention.output_bias = bias;
+  stack.ffn = {FfnKind::gated, vision.size_or({"intermediate_size"}, 4096), activation, bias};
+  stack.norm = {NormKind::rms_norm, false, vision.number_or({"rms_norm_eps"}, 1e-5)};
+  stack.final_norm = stack.norm;
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  if (out != spec.hidden_size) {
+    spec.not_run = "its visual tokens do not have the width of the text model";
+  }
+  // The class's width of the merger: that of the text model for each colour.
+  use_class_sections(spec, {8, 12, 12});
+  const std::int64_t inner = product(vision, "out_hidden_size", image.num_channels, out);
+  add_glm_merger(tower, {out, inner, activation});
   ignore_tower_keys(vision);
   vision.finish();
   tower.rule = ImageRule::rounded;

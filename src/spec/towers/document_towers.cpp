@@ -1,6 +1,5 @@
-// Towers of models that read documents, which are counted: GOT-OCR 2 (arXiv 2409.01704), GLM-OCR,
-// PaddleOCR-VL (arXiv 2510.14528), and those of ERNIE 4.5 VL, VideoLLaMA 3 (arXiv 2501.13106) and
-// Idefics2 (arXiv 2405.02246).
+// Towers of models that read documents, which are counted: GOT-OCR 2 (arXiv 2409.01704), and those
+// of ERNIE 4.5 VL and Idefics2 (arXiv 2405.02246).
 #include <algorithm>
 
 #include "tower_weights.h"
@@ -90,64 +89,6 @@ void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"image_seq_length"});
 }
 
-void count_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1024);
-  layers.inner = vision.size_or({"intermediate_size"}, 4096);
-  layers.count = vision.layers_or({"depth", "num_hidden_layers"}, 24);
-  layers.ffn = FfnKind::gated;
-  layers.norm = NormKind::rms_norm;
-  layers.qkv_bias = vision.flag_or({"attention_bias"}, true);
-  layers.output_bias = layers.qkv_bias;
-  layers.ffn_bias = layers.qkv_bias;
-  const std::int64_t heads = vision.size_or({"num_heads"}, 16);
-  const std::int64_t channels = vision.size_or({"in_channels"}, 3);
-  const PatchGrid grid = read_patch_grid(vision, "in_channels", 336, 14);
-  const std::int64_t frames = vision.size_or({"temporal_patch_size"}, 2);
-  const std::int64_t merged =
-      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
-  const std::int64_t out = vision.size_or({"out_hidden_size"}, 1536);
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", product(vision, "patch_size", frames, grid.elements),
-               layers.width, kTableRole);
-  tower.layers(layers);
-  tower.add("layers.attention.head_norms.weight", {2, layers.width / heads}, WeightRole::norm,
-            layers.count);
-  tower.norm(NormKind::rms_norm, "final_norm", layers.width);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("downsample", product(vision, "spatial_merge_size", merged, layers.width), out,
-                   kToText);
-  projector.linear_if(false, "input", out, out, kToText);
-  projector.norm(NormKind::layer_norm, "norm", out);
-  const std::int64_t inner = product(vision, "out_hidden_size", channels, out);
-  projector.add("gate_up.weight", {2, inner, out}, kToText);
-  projector.linear_if(false, "down", inner, out, kToText);
-  ignore_tower_keys(vision);
-  vision.finish();
-}
-
-void count_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1152);
-  layers.inner = vision.size_or({"intermediate_size"}, 4304);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
-  const PatchGrid grid = read_patch_grid(vision, "num_channels", 384, 14);
-  const std::int64_t merged =
-      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
-  vision.ignore({"pad_token_id", "temporal_patch_size", "tokens_per_second"});
-  ignore_tower_keys(vision);
-  read_common_keys(vision, spec);
-  vision.finish();
-  count_patch_tower(layers, grid, spec);
-  TowerWeights projector(spec, ModelPart::projector);
-  const std::int64_t wide = product(vision, "spatial_merge_size", merged, layers.width);
-  projector.norm(NormKind::layer_norm, "norm", layers.width);
-  projector.linear("up", wide, wide, kToText);
-  projector.linear("down", wide, spec.hidden_size, kToText);
-}
-
 void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerLayers layers;
@@ -180,28 +121,6 @@ void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
   }
   projector.linear("linear", wide, spec.hidden_size, kToText);
   projector.norm(NormKind::rms_norm, "norm", spec.hidden_size);
-}
-
-void count_video_llama3_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 768);
-  layers.inner = vision.size_or({"intermediate_size"}, 3072);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
-  const std::int64_t channels = vision.size_or({"num_channels"}, 3);
-  const std::int64_t patch = area_of(vision, "patch_size", vision.size_or({"patch_size"}, 16));
-  ignore_tower_keys(vision);
-  vision.finish();
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", product(vision, "patch_size", channels, patch), layers.width,
-               kTableRole);
-  tower.layers(layers);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("up", layers.width, spec.hidden_size, kToText);
-  projector.linear("down", spec.hidden_size, spec.hidden_size, kToText);
-  config.ignore(
-      {"use_token_compression", "vision_encoder", "mm_projector_type", "image_aspect_ratio"});
 }
 
 void count_idefics2_tower(ConfigReader& config, ModelSpec& spec) {

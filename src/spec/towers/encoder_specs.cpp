@@ -127,6 +127,14 @@ TowerSpec read_siglip(ConfigReader& vision, ModelSpec& spec) {
   return tower;
 }
 
+TowerSpec read_phi4_vision(ConfigReader& vision, ModelSpec& spec) {
+  const ClassSizes absent{1152, 4304, 27, 16, 448, 14, 1e-6, ActivationKind::gelu_tanh};
+  TowerSpec tower = read_encoder(vision, absent);
+  tower.stack.final_norm = tower.stack.norm;
+  add_pooling_head(spec, tower.hidden_size, tower.stack.ffn.intermediate_size);
+  return tower;
+}
+
 TowerSpec read_siglip2(ConfigReader& vision, ModelSpec& spec) {
   TowerSpec tower = read_siglip(vision, spec);
   read_any_shape(vision, tower);

@@ -21,6 +21,8 @@ namespace headroom::detail {
 [[nodiscard]] TowerSpec read_siglip2(ConfigReader& vision, ModelSpec& spec);
 /// Pixtral (arXiv 2410.07073): RMSNorm, SwiGLU, 2-D RoPE in place of position embeddings.
 [[nodiscard]] TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec);
+/// SigLIP with the default sizes of Phi-4 multimodal, whose pooling head is loaded with it.
+[[nodiscard]] TowerSpec read_phi4_vision(ConfigReader& vision, ModelSpec& spec);
 /// Idefics3: SigLIP without a pooling head.
 [[nodiscard]] TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& spec);
 /// InternViT in the layout of transformers: a class token, layer scale.

@@ -1,6 +1,8 @@
 // Parts that image towers share.
 #pragma once
 
+#include <array>
+
 #include "../common_keys.h"
 
 namespace headroom::detail {
@@ -22,6 +24,9 @@ using ReadEncoder = TowerSpec (*)(ConfigReader& vision, ModelSpec& spec);
 [[nodiscard]] TowerSpec read_only_encoder(ConfigReader& config, ModelSpec& spec, ReadEncoder read);
 /// Hidden states of the tower that vision_feature_layer names; without it, of `when_absent`.
 void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent);
+/// Gives a text model that names no sections of RoPE (mrope_section) those of its class: pairs of
+/// time, height and width. A model whose heads have another number of pairs does not run.
+void use_class_sections(ModelSpec& spec, const std::array<std::int64_t, 3>& sections);
 /// The encoder that vision_config.model_type names; CLIP without one.
 [[nodiscard]] TowerSpec read_clip_or_siglip(ConfigReader& config, ModelSpec& spec);
 /// Reads which hidden states the projector reads, and adds its two layers.

@@ -1,4 +1,4 @@
-// Towers of Phi-4 multimodal (arXiv 2503.01743), which are counted: SigLIP, and a Conformer (arXiv
+// The audio tower of Phi-4 multimodal (arXiv 2503.01743), which is counted: a Conformer (arXiv
 // 2005.08100) behind strided convolutions.
 #include <bit>
 
@@ -18,27 +18,6 @@ void add_projection(ModelSpec& spec, const std::string& name, std::int64_t width
   TowerWeights projector(spec, ModelPart::projector);
   projector.linear(name + ".up", width, spec.hidden_size, kPhiProjector);
   projector.linear(name + ".down", spec.hidden_size, spec.hidden_size, kPhiProjector);
-}
-
-void count_vision(ConfigReader& vision, ModelSpec& spec) {
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1152);
-  layers.inner = vision.size_or({"intermediate_size"}, 4304);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
-  const PatchGrid grid = read_patch_grid(vision, "num_channels", 448, 14);
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings", grid.elements, layers.width, WeightRole::embedding);
-  tower.add("position_embeddings.weight", {grid.patches, layers.width}, WeightRole::embedding);
-  tower.layers(layers);
-  tower.norm(kPhiNorm, "final_norm", layers.width);
-  add_pooling_head(spec, layers.width, layers.inner);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.add("image.separators", {2, layers.width}, kPhiProjector);
-  add_projection(spec, "image", layers.width);
-  vision.ignore({"crop_size", "image_token_id", "feature_layer"});
-  ignore_tower_keys(vision);
-  read_common_keys(vision, spec);
-  vision.finish();
 }
 
 /// Halvings of both sides of a spectrogram, by depthwise and pointwise convolutions.
@@ -109,9 +88,8 @@ void count_audio(ConfigReader& audio, ModelSpec& spec) {
 
 }  // namespace
 
-void count_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  count_vision(vision, spec);
+void read_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec) {
+  read_phi4_vision_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");
   count_audio(audio, spec);
   spec.assumptions.emplace_back("its LoRA adapters for images and speech are not counted");

@@ -10,11 +10,12 @@ namespace headroom::detail {
 namespace {
 
 /// Returns whether the tower rounds images as Qwen's preprocessor does. GLM's counts the frames of
-/// a patch, too, and interpolates its positions bicubically.
+/// a patch, too, and interpolates its positions bicubically; Gemma 4's reads unit pixels.
 bool takes_limits(const ModelSpec& spec) {
   if (!spec.tower || spec.tower->rule != ImageRule::rounded) return false;
   const ImageSpec& image = *spec.tower->embedding.image;
-  return image.block_side > 1 && image.interpolation != PositionInterpolation::bicubic;
+  return image.range == PixelRange::normalised &&
+         image.interpolation != PositionInterpolation::bicubic;
 }
 
 }  // namespace

@@ -58,6 +58,28 @@ void read_feature_rows(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
   if (drops_patch) spec.not_run = "its projector drops a patch of every image";
 }
 
+// Sizes of VideoLlavaConfig's encoders.
+constexpr std::string_view kVideoLlavaSizes = R"({"hidden_size": 1024, "intermediate_size": 4096,
+    "num_hidden_layers": 24, "num_attention_heads": 16, "image_size": 224, "patch_size": 14})";
+
+/// Video-LLaVA's encoder of frames, which has the sizes of that of images.
+void count_frame_tower(const TowerSpec& images, ModelSpec& spec) {
+  const ImageSpec& image = *images.embedding.image;
+  TowerLayers layers;
+  layers.width = images.hidden_size;
+  layers.inner = images.stack.ffn.intermediate_size;
+  layers.count = images.stack.num_layers;
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("frames.patch_embeddings.weight", {layers.width, image.patch_elements()},
+            WeightRole::embedding);
+  tower.add("frames.class_token", {layers.width}, WeightRole::embedding);
+  tower.add("frames.position_embeddings.weight", {image.num_tokens(), layers.width},
+            WeightRole::embedding);
+  tower.norm(NormKind::layer_norm, "frames.first_norm", layers.width);
+  tower.norm(NormKind::layer_norm, "frames.final_norm", layers.width);
+  tower.layers(layers);
+}
+
 }  // namespace
 
 void read_feature_layers(ConfigReader& config, TowerSpec& tower, std::int64_t when_absent) {
@@ -104,37 +126,17 @@ void read_vipllava_tower(ConfigReader& config, ModelSpec& spec) {
   spec.tower = std::move(tower);
 }
 
-void count_video_llava_towers(ConfigReader& config, ModelSpec& spec) {
-  // Both encoders and the projector have the sizes of vision_config.
-  for (const std::string name : {"images.", "frames."}) {
-    ConfigReader vision = config.object_or_empty("vision_config");
-    TowerLayers layers;
-    layers.width = vision.size_or({"hidden_size"}, 1024);
-    layers.inner = vision.size_or({"intermediate_size"}, 4096);
-    layers.count = vision.layers_or({"num_hidden_layers"}, 24);
-    const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 14);
-    vision.ignore({"initializer_factor"});
-    ignore_tower_keys(vision);
-    vision.finish();
-    TowerWeights tower(spec, ModelPart::vision);
-    tower.add(name + "patch_embeddings.weight", {layers.width, grid.elements},
-              WeightRole::embedding);
-    tower.add(name + "class_token", {layers.width}, WeightRole::embedding);
-    tower.add(name + "position_embeddings.weight", {grid.patches + 1, layers.width},
-              WeightRole::embedding);
-    tower.norm(NormKind::layer_norm, name + "first_norm", layers.width);
-    tower.norm(NormKind::layer_norm, name + "final_norm", layers.width);
-    tower.layers(layers);
-    if (name != "images.") continue;
-    TowerWeights projector(spec, ModelPart::projector);
-    const bool bias = config.flag_or({"multimodal_projector_bias"}, true);
-    projector.linear_if(bias, "up", layers.width, spec.hidden_size, WeightRole::projector);
-    projector.linear_if(bias, "down", spec.hidden_size, spec.hidden_size, WeightRole::projector);
-  }
-  config.ignore({"vision_feature_layer", "vision_feature_select_strategy", "image_seq_length",
-                 "video_seq_length", "projector_hidden_act", "ignore_index", "vocab_size"});
+void read_video_llava_tower(ConfigReader& config, ModelSpec& spec) {
+  const ConfigReader own = config.object_or_empty("vision_config");
+  std::vector<std::string> filled;  // noted for a config without vision_config
+  ConfigReader vision = own.with_defaults(kVideoLlavaSizes, filled);
+  TowerSpec tower = read_clip(vision, spec);
+  vision.finish();
+  count_frame_tower(tower, spec);
+  read_features(config, spec, tower, {});
+  config.ignore({"image_seq_length", "video_seq_length", "ignore_index", "vocab_size"});
+  spec.tower = std::move(tower);
 }
-
 void read_paligemma_tower(ConfigReader& config, ModelSpec& spec) {
   TowerSpec tower = read_named_encoder(config, spec, read_siglip);
   tower.projector.steps = {

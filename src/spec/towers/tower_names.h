@@ -23,6 +23,13 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
+[[nodiscard]] NameTable wrapped_vipllava_names();
+[[nodiscard]] NameTable wrapped_video_llama3_names();
+[[nodiscard]] NameTable wrapped_paddleocr_names();
+[[nodiscard]] NameTable wrapped_glm_ocr_names();
+[[nodiscard]] NameTable wrapped_minimax_m3_names();
+[[nodiscard]] NameTable wrapped_kimi_vl_names();
+[[nodiscard]] NameTable wrapped_phi3_v_names();
 [[nodiscard]] NameTable wrapped_qwen2_audio_names();
 [[nodiscard]] NameTable wrapped_voxtral_names();
 [[nodiscard]] NameTable wrapped_qwen2_5_omni_names();

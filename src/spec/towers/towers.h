@@ -38,7 +38,7 @@ void count_gemma4_audio(ConfigReader& config, ModelSpec& spec);
 /// Gemma 3n: MobileNet V5 and a Conformer, which are counted.
 void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
-void count_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
+void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K3: MoonViT with RMSNorm, no biases and heads of a width of their own.
 void count_kimi_k3_tower(ConfigReader& config, ModelSpec& spec);
 /// Step 3.7: layer scale, 2-D RoPE, and two convolutions that halve the image's sides.
@@ -71,9 +71,9 @@ void count_minicpmv_tower(ConfigReader& config, ModelSpec& spec);
 /// GOT-OCR 2: the encoder of Segment Anything, two convolutions and a linear layer.
 void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec);
 /// GLM-OCR: GLM-4.1V's tower with norms of its heads, without a table of positions.
-void count_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
+void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
 /// PaddleOCR-VL: SigLIP with 2-D RoPE, and a merger of 2×2 patches.
-void count_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
+void read_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// ERNIE 4.5 VL: Qwen2-VL's layers, and mergers of patches and of frames.
 void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-ASR: the audio encoder of Qwen3-Omni.
@@ -85,15 +85,15 @@ void read_hyperclovax_vision_tower(ConfigReader& config, ModelSpec& spec);
 /// Audio Flamingo 3: Whisper's encoder, an average of two rows, an MLP of two layers.
 void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec);
 /// VideoLLaMA 3: SigLIP with 2-D RoPE in place of positions, an MLP of two layers.
-void count_video_llama3_tower(ConfigReader& config, ModelSpec& spec);
+void read_video_llama3_tower(ConfigReader& config, ModelSpec& spec);
 /// Idefics2: SigLIP, an MLP, and a resampler of latents.
 void count_idefics2_tower(ConfigReader& config, ModelSpec& spec);
 /// GLM-ASR: Whisper's layers with RoPE, rows side by side, an MLP of two layers.
 void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec);
 /// VIP-LLaVA: CLIP, the states of five layers side by side, a norm and an MLP.
 void read_vipllava_tower(ConfigReader& config, ModelSpec& spec);
-/// Video-LLaVA: one encoder of images and one of frames, an MLP of two layers.
-void count_video_llava_towers(ConfigReader& config, ModelSpec& spec);
+/// Video-LLaVA: CLIP for images, another for frames, which is counted, an MLP of two layers.
+void read_video_llava_tower(ConfigReader& config, ModelSpec& spec);
 /// BLIP-2: a vision transformer, and a Q-Former whose trained queries attend to its features.
 void count_blip2_towers(ConfigReader& config, ModelSpec& spec);
 /// Granite Speech: a Conformer with words of its own, and a Q-Former on windows of its states.
@@ -104,8 +104,13 @@ void count_aria_tower(ConfigReader& config, ModelSpec& spec);
 void count_molmo2_tower(ConfigReader& config, ModelSpec& spec);
 /// Ovis 2: AIMv2, a distribution over visual words, and a table of their embeddings.
 void count_ovis2_tower(ConfigReader& config, ModelSpec& spec);
-/// Phi-4 multimodal: SigLIP and an MLP; a Conformer and an MLP for each of two kinds of prompt.
-void count_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec);
+/// Phi-3 Vision: CLIP on tiles of an image, blocks of 2 × 2 patches, an MLP.
+void read_phi3_v_tower(ConfigReader& config, ModelSpec& spec);
+/// Phi-4 multimodal's images: SigLIP on tiles of an image, means of 2 × 2 patches, an MLP.
+void read_phi4_vision_tower(ConfigReader& config, ModelSpec& spec);
+/// Phi-4 multimodal: its image tower, and a Conformer and an MLP for each of two kinds of prompt,
+/// which are counted.
+void read_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-Omni: Qwen3-VL's tower, and Whisper's layers behind three 2-D convolutions.
