@@ -15,6 +15,7 @@ struct DeviceRates {
   std::string name;
   double flops_per_s = 0;
   std::optional<double> layer_gemm_flops_per_s;  ///< of is_layer_gemm, if in another type
+  std::optional<double> layer_gemm_matrix;       ///< their fraction of peak, likewise
   std::optional<std::string> conversion;         ///< conversion_note() of that type
   std::int64_t processors = 0;                   ///< as EffectiveRates::processors
   std::int64_t layer_gemm_processors = 0;        ///< likewise, of is_layer_gemm
@@ -30,9 +31,10 @@ struct DeviceRates {
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
   std::string efficiency_source;
   double time_range = 0.5;              ///< as SourcedEfficiency::range
-  double kernel_s = 0;                  ///< training: fixed time of a kernel
+  double kernel_s = 0;                  ///< fixed time of a kernel; serving: serving_kernel_seconds
   double collective_latency_s = 10e-6;  ///< of one collective; assumed
   double collective_step_s = 0;         ///< of one of its steps from rank to rank, besides
+  double collective_node_step_s = 0;    ///< of such a step between nodes, besides that
 
   /// False for a machine of which only the memory is known: its plans have no time.
   [[nodiscard]] bool have_speed() const noexcept { return flops_per_s > 0; }

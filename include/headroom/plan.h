@@ -227,6 +227,8 @@ class Planner {
                                       std::int64_t past_len, std::int64_t adapters = 1);
   [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
                                      std::int64_t past_len);
+  /// The part that nine of ten runs' times lie within: 0.2 means between 1/1.2 and 1.2 of them.
+  [[nodiscard]] double time_range(const PlanChoice& choice) const;
   /// Layers of the stage with most of them over the average: 1 for an even pipeline.
   [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
   /// Bytes of weights that a rank of each pipeline stage stores.

@@ -44,7 +44,12 @@ struct EffectiveRates {
   double flops_per_s = 0;       ///< of GEMMs
   double bytes_per_s = 0;       ///< of memory
   std::int64_t processors = 0;  ///< between which the tiles of GEMMs divide; 0: as if any number
+  double kernel_s = 0;          ///< serving: serving_kernel_seconds
 };
+
+/// Seconds that an operator with weights takes besides its work when serving: starts and ends of
+/// its kernels and of those between it and the next (docs/device-time.md).
+[[nodiscard]] double serving_kernel_seconds(Architecture architecture) noexcept;
 
 /// Processors whose waves of tiles count in GEMMs of `dtype` for `purpose`; 0: none. Training's
 /// GEMMs have thousands of rows, so many tiles that the last wave hardly counts, and float32

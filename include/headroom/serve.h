@@ -167,6 +167,7 @@ struct ServedPlan {
   CacheCapacity cache;
   ServeFigures figures;
   TargetVerdict verdict;
+  double time_range = 0;  ///< of the steps, as Planner::time_range
 };
 
 struct ServeReport {

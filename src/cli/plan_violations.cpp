@@ -120,6 +120,10 @@ Wording wording_of(const PlanViolation& violation) {
       return {"--expert-exchange requires routed experts, and this model has none",
               "leave out --expert-exchange"};
     case PlanRule::overlap_experts:
+      if (limits.experts == 0) {
+        return {"--two-batch-overlap hides the exchange with experts, and this model has none",
+                "leave out --two-batch-overlap"};
+      }
       return {"--two-batch-overlap hides the exchange with experts, and this plan has none",
               "add --ep, or leave out --two-batch-overlap"};
     case PlanRule::overlap_serves:

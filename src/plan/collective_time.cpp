@@ -9,21 +9,21 @@ namespace headroom::detail {
 namespace {
 
 struct Link {
-  std::int64_t ranks;
+  GroupSpan span;
   double bytes_per_s;
 };
 
 Link link_of(RankGroup group, const RankSpeed& speed) {
   switch (group) {
     case RankGroup::context:
-      return {speed.context_ranks, speed.context_bytes_per_s};
+      return {{speed.context_ranks, speed.context_nodes}, speed.context_bytes_per_s};
     case RankGroup::tensor:
     case RankGroup::expert:  // exchange_seconds
     case RankGroup::pipeline:
     case RankGroup::data:
       break;
   }
-  return {speed.tensor_ranks, speed.tensor_bytes_per_s};
+  return {{speed.tensor_ranks, speed.tensor_nodes}, speed.tensor_bytes_per_s};
 }
 
 /// vLLM's all-reduce among 2, 4 and 8 H100 takes 9 to 12 µs for up to 128 KiB. Beyond this latency
@@ -37,6 +37,13 @@ constexpr double kMostEngineBytes = 8 << 20;
 /// Links over which every GPU reaches every other.
 constexpr std::array<std::string_view, 2> kMeshes{"NVLink", "Infinity Fabric"};
 constexpr std::array<std::string_view, 1> kBuses{"PCIe"};
+
+/// NVLink SHARP reduces 275 GB/s of a buffer among 8 H100 with 450 GB/s (github.com/NVIDIA/
+/// nccl-tests, issue 212), and 123 among 8 H800 with 200 (github.com/NVIDIA/nccl, issue 1374).
+constexpr double kSwitchShare = 0.61;
+constexpr std::array<std::string_view, 2> kReducingSwitches{"NVLink 4", "NVLink 5"};
+/// Fewer devices of these links are joined by bridges.
+constexpr std::int64_t kSwitchedDevices = 8;
 
 bool is_among(std::string_view link, std::span<const std::string_view> kinds) {
   return std::ranges::any_of(kinds, [&](std::string_view kind) { return link.starts_with(kind); });
@@ -75,7 +82,7 @@ double exchange_seconds(const CollectiveMessage& message, const RankSpeed& speed
 
 double collective_wire_bytes(const CollectiveMessage& message, const RankSpeed& speed) {
   if (message.routing) return exchanged_bytes(message, speed.expert).total();
-  return wire_bytes(message.kind, message.bytes, link_of(message.group, speed).ranks);
+  return wire_bytes(message.kind, message.bytes, link_of(message.group, speed).span.ranks);
 }
 
 double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed) {
@@ -83,18 +90,43 @@ double collective_seconds(const CollectiveMessage& message, const RankSpeed& spe
   if (message.routing) return exchange_seconds(message, speed);
   const Link link = link_of(message.group, speed);
   const double wire = collective_wire_bytes(message, speed);
-  const double by_nccl =
-      wire / link.bytes_per_s +
-      collective_latency(link.ranks, speed.collective_latency_s, speed.collective_step_s);
-  const bool has_engine = message.kind == CollectiveKind::all_reduce &&
-                          message.group == RankGroup::tensor && speed.engine_bytes_per_s > 0 &&
-                          message.bytes <= kMostEngineBytes;
+  double transfer_s = wire / link.bytes_per_s;
+  const bool in_tensor_group =
+      message.kind == CollectiveKind::all_reduce && message.group == RankGroup::tensor;
+  if (in_tensor_group && speed.switch_bytes_per_s > 0) {
+    transfer_s = std::min(transfer_s, message.bytes / speed.switch_bytes_per_s);
+  }
+  const double by_nccl = transfer_s + collective_latency(link.span, {speed.collective_latency_s,
+                                                                     speed.collective_step_s,
+                                                                     speed.collective_node_step_s});
+  const bool has_engine =
+      in_tensor_group && speed.engine_bytes_per_s > 0 && message.bytes <= kMostEngineBytes;
   if (!has_engine) return by_nccl;
   return std::min(by_nccl, kEngineLatency + wire / speed.engine_bytes_per_s);
 }
 
-double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept {
-  return fixed_s + step_s * collective_steps(ranks);
+GroupSpan span_of(std::int64_t ranks, std::int64_t apart, std::int64_t devices_per_node) noexcept {
+  const std::int64_t of_node = std::max<std::int64_t>(1, devices_per_node / apart);
+  return {ranks, (ranks + of_node - 1) / of_node};
+}
+
+CollectiveLatencies latencies_of(const DeviceRates& rates) noexcept {
+  return {rates.collective_latency_s, rates.collective_step_s, rates.collective_node_step_s};
+}
+
+double collective_latency(const GroupSpan& span, const CollectiveLatencies& latencies) noexcept {
+  return latencies.fixed_s + latencies.step_s * collective_steps(span.ranks) +
+         latencies.node_step_s * collective_steps(span.nodes);
+}
+
+double switch_all_reduce_rate(Purpose purpose, const DeviceRates& rates,
+                              std::int64_t ranks) noexcept {
+  const Interconnect& link = rates.link;
+  const bool reduces = purpose == Purpose::serve && !rates.link_is_assumed &&
+                       link.devices_per_node >= kSwitchedDevices &&
+                       ranks <= link.devices_per_node &&
+                       is_among(link.intra_node_kind, kReducingSwitches);
+  return reduces ? kSwitchShare * link.intra_node_bytes_per_s : 0;
 }
 
 double engine_all_reduce_rate(Purpose purpose, const DeviceRates& rates,

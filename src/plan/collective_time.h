@@ -6,8 +6,26 @@
 
 namespace headroom::detail {
 
-/// Latency of one collective among `ranks`.
-[[nodiscard]] double collective_latency(std::int64_t ranks, double fixed_s, double step_s) noexcept;
+/// Ranks of a group, and the nodes that they lie in.
+struct GroupSpan {
+  std::int64_t ranks = 1;
+  std::int64_t nodes = 1;
+};
+/// That of ranks `apart` devices from each other, with `devices_per_node`.
+[[nodiscard]] GroupSpan span_of(std::int64_t ranks, std::int64_t apart,
+                                std::int64_t devices_per_node) noexcept;
+
+/// Latencies of a collective: of one, of each of its steps from rank to rank, and of each step
+/// between nodes, besides.
+struct CollectiveLatencies {
+  double fixed_s = 0;
+  double step_s = 0;
+  double node_step_s = 0;
+};
+[[nodiscard]] CollectiveLatencies latencies_of(const DeviceRates& rates) noexcept;
+/// Latency of one collective among the ranks of `span`.
+[[nodiscard]] double collective_latency(const GroupSpan& span,
+                                        const CollectiveLatencies& latencies) noexcept;
 /// Seconds of one collective. All-reduces of up to 8 MiB among the tensor ranks take the engine's
 /// own kernel if that is faster.
 [[nodiscard]] double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed);
@@ -15,6 +33,11 @@ namespace headroom::detail {
 /// forwards.
 [[nodiscard]] double collective_wire_bytes(const CollectiveMessage& message,
                                            const RankSpeed& speed);
+
+/// Bytes of a buffer per second that switches of NVLink 4 and 5 reduce among `ranks` devices of a
+/// serving node (NVLink SHARP, by NCCL); 0 on other links.
+[[nodiscard]] double switch_all_reduce_rate(Purpose purpose, const DeviceRates& rates,
+                                            std::int64_t ranks) noexcept;
 
 /// Bytes per second on the wire of a serving engine's own all-reduce among `ranks` devices; 0 where
 /// engines call the communication library: in training, between nodes, over links that are assumed

@@ -67,8 +67,9 @@ void add_collective(const RankProgram::RepeatedCollective& call, const detail::R
 double Planner::Implementation::data_parallel_seconds(
     const detail::DataParallelCollective& call) const {
   return wire_bytes(call.kind, call.bytes, call.ranks) / rate_among(call.ranks, call.apart) +
-         detail::collective_latency(call.ranks, rates.collective_latency_s,
-                                    rates.collective_step_s);
+         detail::collective_latency(
+             detail::span_of(call.ranks, call.apart, rates.link.devices_per_node),
+             detail::latencies_of(rates));
 }
 
 std::vector<RankProgram::RepeatedCollective> Planner::Implementation::pass_collectives(

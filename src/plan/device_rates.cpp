@@ -39,6 +39,9 @@ double kernel_seconds(Architecture architecture) {
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
 constexpr double kNcclLatency = 24e-6;
 constexpr double kNcclStep = 8e-6;
+/// What a step between nodes takes longer: 14.0 µs over the network for 3.4 over NVLink, by NCCL's
+/// own model of rings (src/graph/tuning.cc, hwLat, Simple).
+constexpr double kNcclNodeStep = 10.6e-6;
 
 /// A measured machine's rates are reached already.
 constexpr double kMeasuredEfficiency = 1;
@@ -97,7 +100,8 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
   rates.port_fraction = port_fraction(sheet, purpose, dtype, reached.fractions.network);
   rates.efficiency_origin = reached.origin;
   rates.efficiency_source = reached.source;
-  if (purpose == Purpose::train) rates.kernel_s = kernel_seconds(sheet.architecture);
+  rates.kernel_s =
+      purpose == Purpose::train ? kernel_seconds(sheet.architecture) : effective.kernel_s;
   rates.time_range = reached.range;
 }
 
@@ -109,6 +113,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   if (purpose == Purpose::train || !has_own_kernels(machine)) {
     rates.collective_latency_s = kNcclLatency;
     rates.collective_step_s = kNcclStep;
+    rates.collective_node_step_s = kNcclNodeStep;
   }
   const Interconnect assumed = assumed_interconnect();
   rates.link = machine.interconnect.value_or(assumed);
@@ -133,6 +138,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
       device_rates(machine, purpose, measured_arithmetic(machine, *arithmetic, dtype));
   rates.time_range = layers.time_range;
   rates.layer_gemm_processors = layers.processors;
+  rates.layer_gemm_matrix = layers.efficiency.matrix;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =
       layers.flops_per_s * layers.efficiency.matrix / rates.efficiency.matrix;

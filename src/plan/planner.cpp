@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "collective_time.h"
 #include "default_options.h"
 #include "graph_passes.h"
 #include "headroom/error.h"
@@ -182,34 +183,11 @@ std::size_t Planner::Implementation::CostKeyHash::operator()(const CostKey& key)
   return hash;
 }
 
-namespace {
-
-/// Two batches at best, and balanced experts: published deployments took up to half as long again
-/// (docs/device-time.md).
-constexpr double kOverlapRange = 0.55;
-/// Training with experts: eight of nine published steps (reports/published.md) took less than 1.85
-/// times as long as predicted. Their GEMMs have rows of all sizes, and dispatch has kernels of its
-/// own.
-constexpr double kExpertTrainingRange = 0.85;
-
-}  // namespace
-
-double Planner::Implementation::time_range(const ParallelPlan& plan) const {
-  double range = rates.time_range;
-  if (plan.batch_overlap == BatchOverlap::two_batches) range = std::max(range, kOverlapRange);
-  const bool trains_experts =
-      query.purpose == Purpose::train && graph.sizes.get(Symbol::num_experts).value_or(0) > 0;
-  // Fitted rates have a range of their own.
-  const bool is_fitted = rates.efficiency_origin == EfficiencyOrigin::fitted;
-  if (trains_experts && !is_fitted) range = std::max(range, kExpertTrainingRange);
-  return range;
-}
-
 PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Load& load) {
   PlanFigures figures =
       query.purpose == Purpose::train ? training(choice, load) : serving(choice, load);
   PlanTime& time = figures.time;
-  const double range = 1 + time_range(choice.parallel);
+  const double range = 1 + time_range(choice);
   time.low_s = time.iteration_s / range;
   time.high_s = time.iteration_s * range;
   return figures;
@@ -439,7 +417,10 @@ std::vector<Integer> Planner::Implementation::stage_weights(const PlanChoice& ch
 double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden_bytes) const {
   const ParallelPlan& plan = choice.parallel;
   const double bytes = detail::sent_by_rank(static_cast<double>(hidden_bytes), plan);
-  return bytes / send_rate(plan.tensor * plan.context * plan.data) + rates.collective_latency_s;
+  const std::int64_t apart = plan.tensor * plan.context * plan.data;
+  const detail::GroupSpan pair = detail::span_of(2, apart, rates.link.devices_per_node);
+  const double between_nodes = pair.nodes > 1 ? rates.collective_node_step_s : 0;
+  return bytes / send_rate(apart) + rates.collective_latency_s + between_nodes;
 }
 
 Planner::Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates)

@@ -58,7 +58,7 @@ class Planner::Implementation : public PlannerSetup {
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
   /// As DeviceRates::time_range, of the plan's time.
-  [[nodiscard]] double time_range(const ParallelPlan& plan) const;
+  [[nodiscard]] double time_range(const PlanChoice& choice) const;
   void replace_rates(const DeviceRates& replacement);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
   std::vector<Integer> stage_weights(const PlanChoice& choice);

@@ -184,8 +184,9 @@ double RankProgram::CompiledNode::seconds(const SymbolValues& values, const Rank
                                           std::int64_t adapters) const {
   const bool tiled = gemm && processors(speed) > 0;
   const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
-  return std::max(share * as_double(flops, values) / flops_per_s(speed),
-                  all_bytes(values, adapters) / speed.memory_bytes_per_s);
+  const double fixed = reads_weights ? as_double(layers, values) * speed.kernel_s : 0;
+  return fixed + std::max(share * as_double(flops, values) / flops_per_s(speed),
+                          all_bytes(values, adapters) / speed.memory_bytes_per_s);
 }
 
 PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,

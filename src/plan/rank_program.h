@@ -55,16 +55,20 @@ struct RankSpeed {
   double memory_bytes_per_s = 1;
   double collective_latency_s = 0;
   double collective_step_s = 0;
+  double collective_node_step_s = 0;
   std::int64_t tensor_ranks = 1;
+  std::int64_t tensor_nodes = 1;
   double tensor_bytes_per_s = 1;
   double engine_bytes_per_s = 0;  ///< serving: all-reduces by the engine's own kernel; 0: by NCCL
+  double switch_bytes_per_s = 0;  ///< serving: of a buffer that switches reduce; 0: they do not
   std::int64_t context_ranks = 1;
+  std::int64_t context_nodes = 1;
   double context_bytes_per_s = 1;
   ExpertLinks expert;
   double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
   double whole_memory_bytes_per_s = 1;  ///< by the datasheet
   double gradient_bytes = 4;            ///< training: of a weight's gradient
-  double kernel_s = 0;                  ///< training: fixed time of a kernel
+  double kernel_s = 0;                  ///< as DeviceRates::kernel_s
 };
 
 /// One collective of a rank.

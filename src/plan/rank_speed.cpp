@@ -89,10 +89,15 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.kernel_s = rates.kernel_s;
   speed.collective_latency_s = rates.collective_latency_s;
   speed.collective_step_s = rates.collective_step_s;
+  speed.collective_node_step_s = rates.collective_node_step_s;
   speed.tensor_ranks = plan.tensor;
+  speed.tensor_nodes = detail::span_of(plan.tensor, 1, rates.link.devices_per_node).nodes;
   speed.tensor_bytes_per_s = rate_among(plan.tensor, 1);
   speed.engine_bytes_per_s = detail::engine_all_reduce_rate(query.purpose, rates, plan.tensor);
+  speed.switch_bytes_per_s = detail::switch_all_reduce_rate(query.purpose, rates, plan.tensor);
   speed.context_ranks = plan.context;
+  speed.context_nodes =
+      detail::span_of(plan.context, plan.tensor, rates.link.devices_per_node).nodes;
   speed.context_bytes_per_s = rate_among(plan.context, plan.tensor);
   speed.expert = expert_links(plan);
   speed.dispatch_share = dispatch_share(query);

@@ -9,13 +9,22 @@
 
 namespace headroom::detail {
 
+/// How a step runs its passes.
+struct StepPasses {
+  Recomputation recompute;
+  double backward = 1;  ///< seconds of a backward pass over those of Megatron-LM's kernels
+};
+
+/// Plans that shard gradients or weights run in PyTorch (FSDP, DeepSpeed), whose backward pass
+/// takes longer (docs/device-time.md), unless Transformer Engine's or DeepSeek's recipe does.
+[[nodiscard]] StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy) noexcept;
+
 /// Seconds of one micro-batch in layers with these costs.
-[[nodiscard]] MicroBatchTime layers_time(const SectionCosts& layers,
-                                         const Recomputation& recompute);
+[[nodiscard]] MicroBatchTime layers_time(const SectionCosts& layers, const StepPasses& passes);
 
 /// Seconds of one micro-batch on a stage, its sections outside the layers included.
 [[nodiscard]] MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
-                                        const Recomputation& recompute, const PipelineStage& stage);
+                                        const StepPasses& passes, const PipelineStage& stage);
 
 /// Seconds of all calls of a data-parallel collective that do not overlap with the passes of the
 /// slowest stage, which has `layers` layers; one call takes `seconds`. If it overlaps, it runs

@@ -127,7 +127,7 @@ class SweepProgram {
       memory = {memory.constant / rates.bytes_per_s, memory.slope / rates.bytes_per_s};
       const bool tiled = node.gemm && rates.processors > 0;
       steps_.push_back(
-          {compute, memory,
+          {node.kernels * rates.kernel_s, compute, memory,
            tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt});
     }
   }
@@ -149,7 +149,7 @@ class SweepProgram {
     const auto real = static_cast<double>(batch);
     for (const Step& step : steps_) {
       const double share = step.gemm ? step.gemm->tiled_share(real) : 1;
-      seconds += std::max(share * step.compute.at(real), step.memory.at(real));
+      seconds += step.fixed_s + std::max(share * step.compute.at(real), step.memory.at(real));
     }
     row.time_s = seconds;
   }
@@ -167,11 +167,13 @@ class SweepProgram {
   };
   struct NodeFormulas {
     bool layer_gemm;
+    double kernels;  ///< layers in which it reads weights
     BatchFormula flops;
     BatchFormula bytes;
     std::optional<GemmFormulas> gemm;
   };
   struct Step {
+    double fixed_s;
     AffineReal compute;
     AffineReal memory;
     std::optional<GemmOfBatch> gemm;
@@ -198,8 +200,13 @@ class SweepProgram {
     auto next = analysis.nodes.begin();
     for (const Block& block : graph.blocks) {
       for (const Node& node : block.nodes) {
-        const Cost& cost = (next++)->cost.forward;
-        nodes_.push_back({is_layer_gemm(block, node), BatchFormula(cost.matrix_flops, graph.sizes),
+        const NodeAnalysis& one = *next++;
+        const Cost& cost = one.cost.forward;
+        const double kernels = one.weights_read.empty()
+                                   ? 0
+                                   : static_cast<double>(block.repeat.evaluate(graph.sizes));
+        nodes_.push_back({is_layer_gemm(block, node), kernels,
+                          BatchFormula(cost.matrix_flops, graph.sizes),
                           BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes),
                           formulas_of(node.op, graph.sizes)});
       }

@@ -188,10 +188,10 @@ double all_forward_flops(const RankCosts& costs) {
 }
 
 /// Seconds of one micro-batch through the layers of all stages in turn.
-double all_layers_seconds(const RankCosts& costs, const Recomputation& recompute) {
+double all_layers_seconds(const RankCosts& costs, const detail::StepPasses& passes) {
   double seconds = 0;
   for (const SectionCosts& kind : costs.layers)
-    seconds += detail::layers_time(kind, recompute).total();
+    seconds += detail::layers_time(kind, passes).total();
   return seconds;
 }
 
@@ -219,13 +219,14 @@ WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
                        const std::vector<detail::LayerKind>& kinds,
                        const std::vector<PipelineStage>& stages, const PlanChoice& choice,
                        const StatePolicy& policy, std::int64_t micro_batches) {
+  const detail::StepPasses passes = detail::passes_of(choice, policy);
   WorstStage worst;
   for (const PipelineStage& stage : stages) {
     const StageCosts layers = stage_costs(costs, states, kinds, stage);
     worst.add(stage, training_memory(costs, states, layers, choice, policy, stage, micro_batches),
-              detail::stage_time(costs, layers, choice.recompute, stage),
+              detail::stage_time(costs, layers, passes, stage),
               detail::all_states(layers, states, stage),
-              detail::layers_time(layers.layers, choice.recompute).total());
+              detail::layers_time(layers.layers, passes).total());
   }
   return worst;
 }
@@ -278,7 +279,8 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
     const auto v = static_cast<double>(plan.interleave);
     // Before its first and after its last micro-batch the slowest stage waits for the layers of the
     // others: p − 1 times its own if all are equal.
-    time.bubble_s = (all_layers_seconds(costs, choice.recompute) - worst.layers_s) / v *
+    const detail::StepPasses how = detail::passes_of(choice, query.states);
+    time.bubble_s = (all_layers_seconds(costs, how) - worst.layers_s) / v *
                     bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
   }

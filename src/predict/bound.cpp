@@ -46,6 +46,34 @@ std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose, DTy
   return 0;
 }
 
+// Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
+// few rows take 4 to 6 µs on H100 and 6 on A100, attention of few keys 10 and 14. A layer of Llama
+// has 6 operators with weights.
+double serving_kernel_seconds(Architecture architecture) noexcept {
+  constexpr double kHopper = 6e-6;
+  constexpr double kAmpere = 9e-6;
+  switch (architecture) {
+    case Architecture::hopper:
+    case Architecture::ada:  // assumed, as the next three
+    case Architecture::blackwell:
+    case Architecture::cdna:
+    case Architecture::rdna:
+      return kHopper;
+    case Architecture::ampere:
+    case Architecture::volta:  // assumed, as the next
+    case Architecture::turing:
+      return kAmpere;
+    case Architecture::gaudi:
+    case Architecture::tpu:
+    case Architecture::trainium:
+    case Architecture::apple:
+    case Architecture::cpu:
+    case Architecture::other:
+      break;
+  }
+  return 0;
+}
+
 EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DType dtype) {
   const std::optional<double> peak = peak_flops_per_s(rates, dtype);
   if (!peak) {
@@ -54,8 +82,10 @@ EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DTy
                 fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
   const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
+  const double kernel_s =
+      purpose == Purpose::serve ? serving_kernel_seconds(rates.architecture) : 0;
   return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory,
-          tiling_processors(rates, purpose, dtype)};
+          tiling_processors(rates, purpose, dtype), kernel_s};
 }
 
 }  // namespace headroom

@@ -25,6 +25,7 @@ struct StepWork {
   double elementwise_flops = 0;
   double bytes = 0;
   std::optional<GemmSizes> gemm{};  ///< by a datasheet: of an operator with weights
+  bool reads_weights = false;
 };
 
 /// Sizes of the model and of the machine's cache.

@@ -224,6 +224,7 @@ class Pass {
     if (profile_ == nullptr) {
       work.gemm = detail::gemm_sizes(place.node.op, sizes);
       work.bytes += bytes_read_again(place.node, cost, sizes, layers);
+      work.reads_weights = !cost.weights_read.empty();
       const bool low = is_layer_gemm(place.block, place.node);
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
                                   low ? workload.arithmetic_type() : workload.dtype);

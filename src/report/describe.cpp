@@ -415,4 +415,9 @@ Json context_json(const MachineContext& context) {
           {"other_programs_cpus", json_or_null(context.other_programs_cpus)}};
 }
 
+std::string factor_text(double factor) {
+  return fmt::format("a step takes 1/{0:.2g} to {0:.2g} times as long, for nine of ten runs",
+                     factor);
+}
+
 }  // namespace headroom::detail

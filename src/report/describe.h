@@ -56,4 +56,7 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 /// The machine of a measurement.
 [[nodiscard]] Json context_json(const MachineContext& context);
 
+/// "a step takes 1/1.2 to 1.2 times as long, for nine of ten runs".
+[[nodiscard]] std::string factor_text(double factor);
+
 }  // namespace headroom::detail

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "describe.h"
 #include "headroom/device_choice.h"
 #include "plan_words.h"
@@ -84,6 +86,17 @@ PlanQuestion head_of(const DeviceQuestion& question) {
   return head;
 }
 
+/// Of all times in the table.
+double largest_factor(const DeviceChoiceReport& report) {
+  double factor = 1;
+  for (const DeviceRow& row : report.rows) {
+    for (const MaybeFewest& fewest : row.fewest) {
+      if (fewest) factor = std::max(factor, fewest->time.high_s / fewest->time.iteration_s);
+    }
+  }
+  return factor;
+}
+
 std::string verdict_of(const DeviceChoiceReport& report) {
   const std::int64_t most = report.question.most_devices;
   const std::size_t all = report.rows.size() + report.too_small.size();
@@ -123,6 +136,7 @@ Document to_document(const DeviceChoiceReport& report) {
   Document document = document_of(head_of(report.question));
   document.add_verdict("verdict", verdict_of(report), outcome_of(!report.rows.empty()));
   if (!report.rows.empty()) {
+    document.add_line("range", factor_text(largest_factor(report)));
     document.blocks.push_back(Heading{"Fewest devices by weight type"});
     document.blocks.push_back(device_table(report));
   }

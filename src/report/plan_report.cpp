@@ -133,6 +133,8 @@ Document to_document(const PlanReport& report) {
       fmt::format("{} · {} of {}", duration(best.figures.time.iteration_s),
                   describe_bytes(best.figures.memory.total()),
                   describe_bytes(question.rates.memory_bytes)));
+  add("range", fmt::format("{} to {}, for nine of ten runs", duration(best.figures.time.low_s),
+                           duration(best.figures.time.high_s)));
   if (!report.engine_command.empty()) add("command", report.engine_command);
   document.blocks.push_back(plan_table(report));
   if (report.lists_front) {

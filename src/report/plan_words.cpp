@@ -217,6 +217,20 @@ Document document_of(const PlanQuestion& question) {
   return document;
 }
 
+namespace {
+
+/// " (64 % in float8)": the layers' GEMMs, where they reach another fraction of their peak.
+std::string layer_gemms_text(const PlanQuestion& question) {
+  const DeviceRates& rates = question.rates;
+  const auto percent = [](double fraction) { return fmt::format("{:.0f} %", 100 * fraction); };
+  const double others = rates.efficiency.matrix;
+  const double layers = rates.layer_gemm_matrix.value_or(others);
+  if (percent(layers) == percent(others) || !question.query.arithmetic) return {};
+  return fmt::format(" ({} in {})", percent(layers), name_of(*question.query.arithmetic));
+}
+
+}  // namespace
+
 void add_device(const PlanQuestion& question, Document& document) {
   const DeviceRates& rates = question.rates;
   if (!rates.have_speed()) {
@@ -225,11 +239,11 @@ void add_device(const PlanQuestion& question, Document& document) {
   }
   document.blocks.push_back(
       Line{"rates",
-           fmt::format("{:.0f} % of peak arithmetic, {:.0f} % of memory and {:.0f} % of network "
+           fmt::format("{:.0f} % of peak arithmetic{}, {:.0f} % of memory and {:.0f} % of network "
                        "bandwidth ({}: {})",
-                       100 * rates.efficiency.matrix, 100 * rates.efficiency.memory,
-                       100 * rates.efficiency.network, name_of(rates.efficiency_origin),
-                       rates.efficiency_source)});
+                       100 * rates.efficiency.matrix, layer_gemms_text(question),
+                       100 * rates.efficiency.memory, 100 * rates.efficiency.network,
+                       name_of(rates.efficiency_origin), rates.efficiency_source)});
   if (question.devices == 1) return;
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
   document.blocks.push_back(

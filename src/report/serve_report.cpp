@@ -234,6 +234,7 @@ Json served_json(const ServedPlan& plan) {
                       {"longest_tokens", plan.cache.tokens},
                       {"requests", plan.cache.requests}};
   json["figures"] = figures_json(plan.figures);
+  json["time_range"] = plan.time_range;
   return json;
 }
 
@@ -256,6 +257,7 @@ Document to_document(const ServeReport& report) {
     document.add_line("speculation", speculation_text(*question.speculation, plan.figures));
   }
   document.add_line("throughput", throughput_text(plan.figures));
+  document.add_line("range", factor_text(1 + plan.time_range));
   if (report.largest_rate) {
     document.add_line("largest rate",
                       fmt::format("{:.3g} requests/s meet the targets", *report.largest_rate));

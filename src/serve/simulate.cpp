@@ -138,7 +138,8 @@ double Simulation::transfer_s(std::int64_t tokens) {
   const bool inside = choice_.parallel.devices() <= link.devices_per_node;
   const double bytes_per_s = inside ? link.intra_node_bytes_per_s : *link.inter_node_bytes_per_s;
   const auto bytes = static_cast<double>(bytes_.of_tokens(tokens));
-  return bytes / (bytes_per_s * rates.efficiency.network) + rates.collective_latency_s;
+  return bytes / (bytes_per_s * rates.efficiency.network) + rates.collective_latency_s +
+         (inside ? 0 : rates.collective_node_step_s);
 }
 
 }  // namespace detail
@@ -159,6 +160,7 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   served.cache = simulation.cache();
   served.figures = simulation.run(question.traffic, question.targets.percentile);
   served.verdict = verdict_of(served.figures, question.targets);
+  served.time_range = planner.time_range(choice);
   return served;
 }
 

@@ -63,7 +63,8 @@ std::vector<ServedPlan> served_plans(Planner& planner, const ServeQuestion& ques
       ServedPlan served{choice,
                         simulation.cache(),
                         simulation.run(question.traffic, question.targets.percentile),
-                        {}};
+                        {},
+                        planner.time_range(choice)};
       served.verdict = verdict_of(served.figures, question.targets);
       plans.push_back(served);
     } catch (const IllegalPlan&) {

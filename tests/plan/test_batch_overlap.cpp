@@ -129,7 +129,8 @@ TEST_CASE("a single sequence and a fast network leave nothing to gain by two bat
 
 TEST_CASE("two batches hide exchanges, but never more than all of them") {
   Planner planner = deepseek_planner(h800());
-  for (const std::int64_t sequences : {128, 192, 256}) {
+  // Smaller batches lose more by the kernels of two than they gain.
+  for (const std::int64_t sequences : {256, 384, 512}) {
     const PlanTime serial =
         planner.evaluate(experts_on(64, BatchOverlap::none), {64 * sequences, 4096}).time;
     const PlanTime both =
@@ -174,7 +175,7 @@ TEST_CASE("two batches overlap only under expert parallelism, and only when serv
 
 // The schedule hides what it can at best, and experts are as full as each other: so they were in
 // DeepSeek's profiles, but not under SGLang's requests.
-TEST_CASE("published throughputs are below those predicted, by a fifth if experts are balanced") {
+TEST_CASE("throughputs under two batches are at most a fifth too high if experts are balanced") {
   nlohmann::json config =
       read_json(std::filesystem::path(HEADROOM_PRESETS) / "deepseek-v3.json").at("config");
   const ModelSpec spec = spec_of(config, "deepseek-v3");
@@ -200,8 +201,8 @@ TEST_CASE("published throughputs are below those predicted, by a fifth if expert
     const double error =
         rate / static_cast<double>(ranks) / std::stod(row.at("tokens_per_s_per_device")) - 1;
     MESSAGE(row.at("source"), " ", row.at("phase"), ": ", 100 * error, " %");
-    CHECK(error > 0);
-    CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.55));
+    CHECK(error > -0.05);
+    CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.5));
   }
 }
 

@@ -31,12 +31,14 @@ double all_reduce_us(std::int64_t tokens, std::int64_t ranks) {
   return all_reduce_us(tokens, ranks, serving_rates("h100-80gb"));
 }
 
-/// NCCL's time for one token: 24 µs, 8 µs for each of the n − 1 steps of a ring or the 2·log2(n) of
-/// a tree, and 2·(n − 1)/n of the bytes on 80 % of the link.
+/// NCCL's latency: 24 µs, and 8 µs for each of the n − 1 steps of a ring or the 2·log2(n) of a
+/// tree.
+double nccl_latency_us(double ranks) { return 24 + 8 * std::min(ranks - 1, 2 * std::log2(ranks)); }
+
+/// NCCL's time for one token: the latency, and 2·(n − 1)/n of the bytes on 80 % of the link.
 double nccl_us(double ranks, const DeviceRates& rates) {
-  const double steps = std::min(ranks - 1, 2 * std::log2(ranks));
   const double bytes = 2 * (ranks - 1) / ranks * (16 << 10);
-  return 24 + 8 * steps + 1e6 * bytes / (0.8 * rates.link.intra_node_bytes_per_s);
+  return nccl_latency_us(ranks) + 1e6 * bytes / (0.8 * rates.link.intra_node_bytes_per_s);
 }
 
 }  // namespace
@@ -59,10 +61,32 @@ TEST_CASE("small all-reduces take about as long as vLLM's kernel on H100") {
 }
 
 TEST_CASE("all-reduces beyond an engine's buffer of 8 MiB take NCCL's time") {
-  // 16 MiB: 24 µs, 8 µs for each of a tree's 2·log2(8) steps, and 2·7/8 of the bytes on 80 % of
-  // NVLink's 450 GB/s.
-  const double by_nccl = 24 + 6 * 8 + 1e6 * 1.75 * (16 << 20) / (0.8 * 450e9);
-  CHECK(all_reduce_us(1024, 8) == doctest::Approx(by_nccl));
+  // 16 MiB among two devices: 24 µs, one step of 8 µs, and the bytes on 80 % of NVLink's 450 GB/s.
+  CHECK(all_reduce_us(1024, 2) == doctest::Approx(24 + 8 + 1e6 * (16 << 20) / (0.8 * 450e9)));
+}
+
+// github.com/NVIDIA/nccl-tests, issue 212: some 275 GB/s of a large buffer among 8 H100, a bus
+// bandwidth of 480; github.com/NVIDIA/nccl, issue 1374: a bus bandwidth of 215 GB/s among 8 H800.
+TEST_CASE("switches reduce large buffers at the bandwidth that NCCL's tests publish") {
+  const auto gb_per_s = [](const char* machine) {
+    const std::int64_t tokens = 1 << 20;  // 16 GiB, so that latency hardly counts
+    const double bytes = static_cast<double>(tokens) * (16 << 10);
+    return bytes / (1e3 * all_reduce_us(tokens, 8, serving_rates(machine)));
+  };
+  CHECK(gb_per_s("h100-80gb") == doctest::Approx(275).epsilon(0.01));
+  CHECK(gb_per_s("h800-80gb") * 2 * 7 / 8 == doctest::Approx(215).epsilon(0.01));
+  // A100's NVLink 3 has no such switches: 80 % of 300 GB/s, for 2·7/8 of the bytes.
+  CHECK(gb_per_s("a100-80gb") * 2 * 7 / 8 == doctest::Approx(240).epsilon(0.01));
+}
+
+// NCCL's src/graph/tuning.cc: a step of a ring takes 14.0 µs between nodes and 3.4 inside.
+TEST_CASE("a group over two nodes takes a step between nodes") {
+  const DeviceRates rates = serving_rates("a100-80gb");
+  DeviceRates alike = rates;
+  alike.collective_node_step_s = 0;
+  CHECK(all_reduce_us(1, 16, rates) - all_reduce_us(1, 16, alike) ==
+        doctest::Approx(14.0 - 3.4).epsilon(1e-6));
+  CHECK(all_reduce_us(2048, 8, rates) == all_reduce_us(2048, 8, alike));
 }
 
 // vLLM's kernel takes 2, 4, 6 or 8 GPUs of one node, and more than two only if NVLink or Infinity
@@ -75,7 +99,9 @@ TEST_CASE("GPUs that vLLM's kernel does not take reduce by NCCL") {
   CHECK(all_reduce_us(1, 2, pcie) < nccl_us(2, pcie) / 2);
   const DeviceRates rack = serving_rates("gb200");
   CHECK(all_reduce_us(1, 8, rack) < nccl_us(8, rack) / 2);
-  CHECK(all_reduce_us(1, 16, rack) == doctest::Approx(nccl_us(16, rack)));
+  // 16 KiB at 61 % of NVLink 5's 900 GB/s, by its switches.
+  CHECK(all_reduce_us(1, 16, rack) ==
+        doctest::Approx(nccl_latency_us(16) + 1e6 * (16 << 10) / (0.61 * 900e9)));
 }
 
 TEST_CASE("links that are assumed or join no GPUs reduce by their library") {

@@ -330,6 +330,14 @@ TEST_CASE("users come back to a replica that prefills") {
   CHECK_THROWS_AS((void)simulate(question, degrees(1, 1, 3)), Error);
 }
 
+TEST_CASE("a report has the range of its plan's steps") {
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(4, 8, 200, 20));
+  Planner planner = planner_of(question);
+  const PlanTime step = planner.evaluate(degrees(1), {4, 220}).time;
+  const ServedPlan served = simulate(question, degrees(1));
+  CHECK(1 + served.time_range == doctest::Approx(step.high_s / step.iteration_s));
+}
+
 TEST_CASE("a trace is simulated as it is written") {
   const std::string text =
       "{\"arrival_s\": 2, \"input_tokens\": 10, \"output_tokens\": 3}\n\n"
