@@ -5,6 +5,8 @@
 
 #include "activation_calls.h"
 #include "headroom/error.h"
+#include "state_calls.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
@@ -133,24 +135,53 @@ class CallVisitor {
     return {elements(KernelKind::silu_gated, number(op.summed()))};
   }
   Calls operator()(const IndexScores& op) const {
-    const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys),
+    const bool is_separate = op.result == IndexHeads::separate;
+    if (is_separate && number(op.queries) == 1) {
+      const KernelSizes step{number(op.batch), number(op.heads), number(op.keys),
+                             number(op.head_dim)};
+      return {{KernelKind::step_scores_cold, step, KernelKind::step_scores_warm}};
+    }
+    if (is_separate) {
+      const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys),
+                              number(op.head_dim)};
+      return {{KernelKind::attention_scores, sizes, {}}};
+    }
+    // The heads of a query are rows of one product, whose sum stays in cache.
+    const KernelSizes sizes{number(op.batch), number(op.heads * op.queries), number(op.keys),
                             number(op.head_dim)};
-    const KernelCall products{KernelKind::attention_scores, sizes, {}};
-    if (op.result == IndexHeads::separate) return {products};
-    return {products, elements(KernelKind::relu_gated, number(op.pairs() * op.heads))};
+    KernelCall sum = elements(KernelKind::relu_gated, number(op.heads * op.keys));
+    sum.times = number(op.batch * op.queries);
+    return {{KernelKind::attention_scores, sizes, {}}, sum};
   }
   Calls operator()(const KeySelect& op) const {
-    const KernelSizes sizes{number(op.batch * op.heads), number(op.queries), number(op.keys)};
-    return {{KernelKind::attention_softmax, sizes, {}}};
+    // A pass over the keys for each halving of the floats' range: over sign and exponent, then
+    // until the keys differ. Blocks of keys are read once and written once.
+    constexpr double kExponentBits = 9;
+    const double rate = static_cast<double>(op.rate);
+    const double seen = number(op.keys) - (number(op.queries) - 1) / (2 * rate);
+    const double keys = std::max(1.0, seen);
+    KernelCall passes = elements(KernelKind::relu, number(op.batch * op.heads * op.queries) * keys);
+    passes.times = op.block_size > 1 ? 2 : kExponentBits + std::log2(keys);
+    return {passes};
   }
   Calls operator()(const StreamWeights& op) const {
-    const double weights = number(op.rows * op.streams * (op.streams + Integer{2}));
-    KernelCall call = elements(KernelKind::scale, weights);
-    call.times = 2.0 * static_cast<double>(op.sinkhorn_iterations) + 1;
-    return {call};
+    if (op.site == StreamWeights::Site::last_sum) {
+      return {elements(KernelKind::silu, number(op.rows * op.streams))};
+    }
+    const KernelCall weights =
+        elements(KernelKind::silu, number(op.rows * op.streams * (op.streams + Integer{2})));
+    // Columns, then rows and columns of each further iteration: a sum, and a product with its
+    // inverse.
+    KernelCall lines =
+        elements(KernelKind::residual_add, number(op.rows * op.streams * op.streams));
+    lines.times = 2.0 * static_cast<double>(op.sinkhorn_iterations) - 1;
+    return {weights, lines};
   }
   Calls operator()(const StreamStep& op) const {
-    return {elements(KernelKind::residual_add, number(op.elements()))};
+    KernelCall call = elements(KernelKind::residual_add, number(op.elements()));
+    // Each stream is the sum of all streams and of the sublayer's output.
+    if (op.kind == StreamStep::Kind::update) call.times = number(op.streams + Integer{1});
+    return {call};
   }
   Calls operator()(const KvCacheAppend& op) const {
     return {elements(KernelKind::copy, number(op.elements))};
@@ -235,45 +266,24 @@ class CallVisitor {
               number(op.shape.head_dim)},
              {}}};
   }
-  Calls operator()(const ShortConvolution& op) const {
-    return {elements(kernels_of(op.activation).plain, number(op.elements()))};
-  }
-  Calls operator()(const StateSpaceScan& op) const {
-    // As causal linear attention with square states of as many elements.
-    const double tokens = number(op.rows) / number(op.batch);
-    const double side = std::sqrt(number(op.head_dim * op.state_size));
-    return {{KernelKind::linear_attention_causal,
-             {number(op.batch * op.heads), tokens, std::max(1.0, side)},
-             {}}};
-  }
-  Calls operator()(const GatedDelta& op) const {
-    const double tokens = number(op.rows) / number(op.batch);
-    return {{KernelKind::linear_attention_causal,
-             {number(op.batch * op.heads), tokens, number(op.key_dim)},
-             {}}};
+  Calls operator()(const OneOf<ShortConvolution, StateSpaceScan, GatedDelta, TokenShift, TokenMix,
+                               ValueBonus, WeightedKeyValue> auto& op) const {
+    return state_calls(op, sizes_);
   }
   Calls operator()(const GatedLinearRecurrence& op) const {
-    KernelCall gates =
-        linear(number(op.rows), number(op.head_dim), number(Integer{2} * op.head_dim));
-    gates.times = number(op.heads);
     KernelCall state = elements(KernelKind::silu, number(op.elements()));
     state.times = 4;  // exponentials
-    return {gates, state};
-  }
-  Calls operator()(const TokenShift& op) const {
-    return {elements(KernelKind::copy, number(op.elements()))};
-  }
-  Calls operator()(const TokenMix& op) const {
-    return {elements(KernelKind::residual_add, number(op.rows * op.width))};
-  }
-  Calls operator()(const ValueBonus& op) const {
-    return {elements(KernelKind::silu, number(op.key_elements())),
-            elements(KernelKind::residual_add, number(op.value_elements()))};
-  }
-  Calls operator()(const WeightedKeyValue& op) const {
-    KernelCall call = elements(KernelKind::silu, number(op.elements()));
-    call.times = 4;  // exponentials
-    return {call};
+    const double tokens = number(op.rows) / number(op.batch);
+    const Expr gates = Integer{2} * op.head_dim;
+    if (tokens == 1) {
+      KernelCall streamed = linear(number(op.batch), number(op.head_dim), number(gates));
+      streamed.times = number(op.heads);
+      return {streamed, state};
+    }
+    // Unpacked weights are multiplied as the values of attention are.
+    const KernelSizes sizes{number(op.batch * op.heads), tokens, number(op.head_dim),
+                            number(gates)};
+    return {{KernelKind::attention_context, sizes, {}}, state};
   }
   Calls operator()(const Concatenate& op) const {
     return {elements(KernelKind::copy, number(op.rows * (op.first + op.second)))};
