@@ -218,6 +218,11 @@ struct WorkloadRequest {
 /// The request with the default of a prompt's prefill in a generation: the last token's logits.
 [[nodiscard]] WorkloadRequest prompt_request(WorkloadRequest request);
 
+/// The pass of a generation that reads the `step`-th new token, counted from 1, of each sequence of
+/// `prompt`: a decode phase with p + s + step − 1 tokens in the KV-cache. Throws Error{overflow} if
+/// those exceed 64 bits.
+[[nodiscard]] Workload decode_step(Workload prompt, std::int64_t step);
+
 /// The image encoder of `tower` as a model of its own.
 [[nodiscard]] ModelSpec encoder_of(const TowerSpec& tower);
 

@@ -168,7 +168,7 @@ class KvAccountant {
   }
 
   void store_options() {
-    const auto stored = [](Integer value) { return static_cast<std::int64_t>(value); };
+    const auto stored = [](Integer value) { return checked_int64(value); };
     if (detail::has_blocks(use_.policy)) use_.block = stored(policy_.block);
     if (detail::reserves_for_length(use_.policy)) use_.capacity = stored(policy_.capacity);
     if (policy_.batched_tokens > 0) use_.batched_tokens = stored(policy_.batched_tokens);

@@ -17,10 +17,7 @@ void add_generation(AnalyzeReport& report, const KvCacheRequest& request, std::i
                         fmt::format("leave out {}, or the new tokens", Setting::phase));
   }
   // The last step, which reads the whole cache.
-  Workload step = report.workload;
-  step.phase = Phase::decode;
-  step.past_len = report.workload.past_len + report.workload.seq_len + new_tokens - 2;
-  step.seq_len = 1;
+  const Workload step = decode_step(report.workload, new_tokens - 1);
   for (std::string& note : notes_on(step, spec)) {
     const bool is_new = std::ranges::find(report.notes, note) == report.notes.end();
     if (is_new) report.notes.push_back(std::move(note));

@@ -174,10 +174,7 @@ class Explainer {
       throw_invalid_input("a generation starts with the prefill of its prompt",
                           fmt::format("leave out {}, or the new tokens", Setting::phase));
     }
-    Workload step = prompt;
-    step.phase = Phase::decode;
-    step.past_len = prompt.past_len + prompt.seq_len + *new_tokens_ - 2;
-    step.seq_len = 1;
+    const Workload step = decode_step(prompt, *new_tokens_ - 1);
     const Graph graph = build_graph(analyzed_.model.spec, graph_options(step));
     report_.values.set(Symbol::new_tokens, *new_tokens_);
     // Windows and chosen keys have their values at that length.

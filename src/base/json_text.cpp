@@ -167,7 +167,7 @@ std::string read_all(int file, const std::string& path) {
     text.append(buffer.data(), count);
     if (text.size() > kMostTextBytes) {
       throw Error(ErrorCode::invalid_input, fmt::format("is larger than {} bytes", kMostTextBytes),
-                  path, "name the model's config.json");
+                  path, "name a text file, such as a config.json");
     }
   }
   return text;

@@ -20,4 +20,12 @@ inline constexpr std::size_t kMostJsonValues = 16'000'000;
 /// Layers of a model, which may be listed one by one. Published models have at most a few hundred.
 inline constexpr std::int64_t kMostLayers = 100'000;
 
+/// Keys of a config that its family does not know, each of which a note lists. Published configs
+/// have at most a few dozen.
+inline constexpr std::size_t kMostUnknownKeys = 1000;
+
+/// The largest size in a config, so that readers' sums and small multiples fit 64 bits. Exact as a
+/// double.
+inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 56U;
+
 }  // namespace headroom::detail

@@ -24,6 +24,10 @@ struct TrainTimeCommand {
   TrainingBudget budget;
 };
 
+/// Bounds of amounts: their products stay finite, and 10¹⁸ tokens are 10⁴ times the largest runs'.
+constexpr double kMostAmount = 1e18;
+constexpr double kLeastAmount = 1e-18;
+
 /// A number above 0 with an optional unit of 1000s: "15T", "300B", "5e11".
 double parse_amount(const std::string& names, const std::string& text, bool with_unit) {
   std::string_view unit = text;
@@ -34,9 +38,9 @@ double parse_amount(const std::string& names, const std::string& text, bool with
   if (with_unit && unit == "T") factor = 1e12;
   const bool known = unit.empty() || factor > 1;
   const double amount = number * factor;
-  if (!known || !(amount > 0) || amount > 1e18) {
-    refuse_value(names, fmt::format("takes a number above 0{}, not \"{}\"",
-                                    with_unit ? ", such as 15T or 300B" : "", text));
+  if (!known || !(amount >= kLeastAmount) || amount > kMostAmount) {
+    refuse_value(names, fmt::format("takes a number from {} to {}{}, not \"{}\"", kLeastAmount,
+                                    kMostAmount, with_unit ? ", such as 15T or 300B" : "", text));
   }
   return amount;
 }

@@ -79,8 +79,22 @@ void write_output(const std::string& text, const std::vector<std::string>& notes
 
 std::string interruption_note() { return "interrupted: reports the runs completed before"; }
 
-void write_labelled(const std::string& label, const std::string& text) {
+namespace {
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kMost = 8192;
+  if (text.size() <= kMost) return text;
+  const auto continues = [&](std::size_t at) { return (text[at] & '\xC0') == '\x80'; };  // UTF-8
+  std::size_t end = kMost;
+  while (end > 0 && continues(end)) --end;
+  return text.substr(0, end) + "…";
+}
+
+}  // namespace
+
+void write_labelled(const std::string& label, const std::string& whole) {
   constexpr std::size_t kLeast = 20;
+  const std::string text = shortened(whole);
   const std::size_t width = error_terminal_width();
   if (width < label.size() + kLeast) {
     write_standard_error(label + text + "\n");

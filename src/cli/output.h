@@ -34,7 +34,8 @@ void set_invocation(const std::vector<std::string>& arguments);
 /// Says that a report is of a run that a signal ended.
 [[nodiscard]] std::string interruption_note();
 
-/// Writes "LABELtext" to standard error, further lines below the text if a terminal is narrower.
+/// Writes "LABELtext" to standard error, further lines below the text if a terminal is narrower. A
+/// text of more than 8 KiB, which quotes a file, ends with "…".
 void write_labelled(const std::string& label, const std::string& text);
 
 /// Writes notes to standard error, one a line.

@@ -75,6 +75,12 @@ Integer parse_bytes(const std::string& names, const std::string& text) {
   return static_cast<Integer>(std::llround(*number * *unit));
 }
 
+Integer parse_positive_bytes(const std::string& names, const std::string& text) {
+  const Integer bytes = parse_bytes(names, text);
+  if (bytes == 0) refuse_value(names, fmt::format("must be above 0, not \"{}\"", text));
+  return bytes;
+}
+
 Recomputation parse_recomputation(const std::string& names, const std::string& word) {
   for (const auto& [name, kind] : recompute_choices()) {
     if (word == name) return {kind, 1};

@@ -10,6 +10,10 @@ namespace headroom::cli {
 /// Parses "80GB", "79.1GiB" or "1024" as bytes. Throws a usage error.
 [[nodiscard]] Integer parse_bytes(const std::string& names, const std::string& text);
 
+/// As `parse_bytes`, at least one byte: a memory of none holds nothing, and a bandwidth of none
+/// never ends.
+[[nodiscard]] Integer parse_positive_bytes(const std::string& names, const std::string& text);
+
 /// Parses "500ms", "0.5s" or "2min" as seconds above 0. Throws a usage error.
 [[nodiscard]] double parse_seconds(const std::string& names, const std::string& text);
 

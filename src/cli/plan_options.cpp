@@ -26,15 +26,18 @@ Option add_degree(Command command, const char* names, std::optional<std::int64_t
 }
 
 template <class Target>
-void add_bytes(Command command, const std::string& names, Target& target, const char* description) {
-  const auto set = [&target, names](const std::string& text) { target = parse_bytes(names, text); };
+void add_bytes(Command command, const std::string& names, Target& target,
+               Integer (*parse)(const std::string&, const std::string&), const char* description) {
+  const auto set = [&target, names, parse](const std::string& text) {
+    target = parse(names, text);
+  };
   command.add_text(names, "BYTES", set, description).group(kMachineGroup);
 }
 
 void add_bandwidth(Command command, const std::string& names, std::optional<double>& target,
                    const char* description) {
   const auto set = [&target, names](const std::string& text) {
-    target = static_cast<double>(parse_bytes(names, text));
+    target = static_cast<double>(parse_positive_bytes(names, text));
   };
   command.add_text(names, "BYTES/S", set, description).group(kMachineGroup);
 }
@@ -269,9 +272,9 @@ Option add_machine(Command command, PlanOptions& options, MachineNeed need) {
   const Option count = need == MachineNeed::required
                            ? add_device_count(command, options.count)
                            : add_device_count_or_auto(command, options.count);
-  add_bytes(command, "--memory", options.memory_bytes,
+  add_bytes(command, "--memory", options.memory_bytes, parse_positive_bytes,
             "Memory of a device, such as 80GB or 79GiB (the machine's)");
-  add_bytes(command, "--overhead", options.query.overhead_bytes,
+  add_bytes(command, "--overhead", options.query.overhead_bytes, parse_bytes,
             "Runtime memory per device; replaces context, communication library and fragmentation "
             "(the machine's)");
   add_count(

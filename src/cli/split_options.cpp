@@ -53,7 +53,7 @@ void add_split_options(Command command, SplitOptions& options) {
                              const char* description) {
     const auto set = [&target, name](const std::string& text) {
       using Value = std::decay_t<decltype(*target)>;
-      target = static_cast<Value>(parse_bytes(name, text));
+      target = static_cast<Value>(parse_positive_bytes(name, text));
     };
     add(command.add_text(name, unit, set, description));
   };

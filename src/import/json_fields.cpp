@@ -1,6 +1,7 @@
 #include "json_fields.h"
 
-#include <cmath>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,6 +12,10 @@ namespace {
 
 /// No run has more tokens, sequences or threads.
 constexpr Integer kLongestRun = Integer{1} << 40;
+
+/// Times, rates and bytes in any unit: beyond these bounds nothing was measured.
+constexpr double kLeastAmount = 1e-18;
+constexpr double kMostAmount = 1e18;
 
 std::string in_quotes(const char* key) { return std::string("\"") + key + "\""; }
 
@@ -45,8 +50,9 @@ std::string JsonFields::text(const char* key) const {
 
 double JsonFields::positive(const char* key) const {
   const nlohmann::json& value = at(key);
-  if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() <= 0) {
-    fail(in_quotes(key) + " is not a number above zero");
+  if (!value.is_number() || !(value > 0)) fail(in_quotes(key) + " is not a number above zero");
+  if (value < kLeastAmount || value > kMostAmount) {
+    fail(fmt::format("\"{}\" is not from {} to {}", key, kLeastAmount, kMostAmount));
   }
   return value.get<double>();
 }
@@ -66,8 +72,10 @@ std::int64_t JsonFields::length(const char* key) const {
 std::optional<double> JsonFields::amount_if(const char* key) const {
   if (!has(key)) return std::nullopt;
   const nlohmann::json& value = at(key);
-  const bool good = value.is_number() && std::isfinite(value.get<double>()) && value >= 0;
-  if (!good) fail(fmt::format("\"{}\" is not a number of at least 0", key));
+  if (!value.is_number() || !(value >= 0)) {
+    fail(fmt::format("\"{}\" is not a number of at least 0", key));
+  }
+  if (value > kMostAmount) fail(fmt::format("\"{}\" is above {}", key, kMostAmount));
   return value.get<double>();
 }
 

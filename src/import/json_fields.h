@@ -22,14 +22,14 @@ class JsonFields {
   [[nodiscard]] const nlohmann::json& at(const char* key) const;
   [[nodiscard]] JsonFields object(const char* key) const;
   [[nodiscard]] std::string text(const char* key) const;
-  /// Finite and above zero.
+  /// Above zero, from 1e-18 to 1e18.
   [[nodiscard]] double positive(const char* key) const;
   /// An unsigned integer.
   [[nodiscard]] Integer count(const char* key) const;
   /// A count of tokens, sequences or threads: small enough that sums and products do not overflow.
   [[nodiscard]] std::int64_t length(const char* key) const;
 
-  /// Finite and not below zero.
+  /// From 0 to 1e18.
   [[nodiscard]] std::optional<double> amount_if(const char* key) const;
   [[nodiscard]] std::optional<double> positive_if(const char* key) const;
   [[nodiscard]] std::optional<Integer> count_if(const char* key) const;

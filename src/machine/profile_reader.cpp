@@ -371,6 +371,37 @@ std::optional<Invocation> read_origin(const Reader& reader) {
                     read_texts(origin, "arguments")};
 }
 
+/// Throws Error{invalid_input} for a key of `given` that `known` lacks, which was read from it and
+/// written again: mistyped, an optional rate would be missing. Empty values state nothing.
+void refuse_unknown_keys(const nlohmann::json& given, const nlohmann::json& known,
+                         const std::string& where) {
+  if (given.is_array() && known.is_array()) {
+    for (std::size_t i = 0; i < std::min(given.size(), known.size()); ++i) {
+      refuse_unknown_keys(given[i], known[i], fmt::format("{}/{}", where, i));
+    }
+  }
+  if (!given.is_object() || !known.is_object()) return;
+  for (const auto& [key, value] : given.items()) {
+    if (value.empty()) continue;
+    const auto found = known.find(key);
+    if (found == known.end()) {
+      throw Error(
+          ErrorCode::invalid_input, fmt::format("unknown key \"{}\"", key), where,
+          "remove it, or correct its name: `headroom machines show h100-80gb --format json` "
+          "has the known ones");
+    }
+    refuse_unknown_keys(value, *found, fmt::format("{}/{}", where, key));
+  }
+}
+
+/// As above, for a whole profile. Its origin is not read back in full, nor is the usual engine.
+void refuse_unknown_keys(nlohmann::json given, const MachineProfile& profile,
+                         const std::string& where) {
+  given.erase("produced_by");
+  given.erase("engine");
+  refuse_unknown_keys(given, nlohmann::json::parse(profile_to_json(profile)), where);
+}
+
 }  // namespace
 
 MachineProfile profile_from_json(std::string_view text, const std::string& where) {
@@ -400,6 +431,7 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
   profile.collectives = read_collectives(reader);
+  refuse_unknown_keys(json, profile, where);
   return profile;
 }
 

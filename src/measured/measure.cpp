@@ -17,6 +17,7 @@
 #include "run_memory.h"
 #include "runner.h"
 #include "system.h"
+#include "thread_limit.h"
 
 namespace headroom::measured {
 namespace {
@@ -258,6 +259,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   const Workload own = workload_of_replica(workload, replica);
   prepare_together(options.rank, [&] {
     require_run_fits(model.spec, planned_run(own, options), memory_limit(), options.rank);
+    require_threads(options.threads > 0 ? options.threads : omp_get_max_threads());
   });
   if (options.threads > 0) omp_set_num_threads(options.threads);
   Measurement measurement;

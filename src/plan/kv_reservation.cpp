@@ -12,7 +12,7 @@ std::size_t block_index(const Graph& graph, const Block* block) {
 }
 
 KvCacheRequest raised(KvCacheRequest request, const Workload& workload) {
-  const std::int64_t tokens = workload.past_len + workload.seq_len;
+  const std::int64_t tokens = checked_int64(Integer{workload.past_len} + workload.seq_len);
   if (request.capacity) request.capacity = std::max(*request.capacity, tokens);
   if (request.slots) request.slots = std::max(*request.slots, workload.batch_size);
   return request;

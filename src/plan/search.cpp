@@ -4,6 +4,7 @@
 #include <future>
 #include <limits>
 #include <map>
+#include <system_error>
 #include <thread>
 #include <tuple>
 
@@ -291,8 +292,12 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
   };
   std::vector<std::future<PlanSearch>> others;
   const int count = thread_count(space, cells.size());
-  for (int i = 1; i < count; ++i) {
-    others.push_back(std::async(std::launch::async, work, std::function<void(double)>()));
+  try {
+    for (int i = 1; i < count; ++i) {
+      others.push_back(std::async(std::launch::async, work, std::function<void(double)>()));
+    }
+  } catch (const std::system_error&) {
+    // The system has no thread left: those that run share all cells.
   }
   std::vector<PlanSearch> parts;
   parts.reserve(static_cast<std::size_t>(count) + 1);

@@ -49,17 +49,14 @@ class RankPass {
 /// the first pass.
 void add_steps(const ModelSpec& spec, const Workload& prompt, const RankPass& prefill,
                const RankPart& part, RunFigures& run) {
-  Workload step = prompt;
-  step.phase = Phase::decode;
-  step.seq_len = 1;
-  const RankPass decode(spec, step, part);
+  const RankPass decode(spec, decode_step(prompt, 1), part);
   for (std::int64_t token = 1; token < run.new_tokens; ++token) {
-    step.past_len = prompt.past_len + prompt.seq_len + token - 1;
+    const Workload step = decode_step(prompt, token);
     run.matrix_flops = checked_add(run.matrix_flops, decode.matrix_flops(step));
     run.peak_activation_bytes = std::max(run.peak_activation_bytes, decode.peak_bytes(step));
   }
   Workload roomy = prompt;
-  roomy.past_len += run.new_tokens - 1;
+  roomy.past_len = checked_int64(Integer{prompt.past_len} + run.new_tokens - 1);
   run.peak_activation_bytes = std::max(run.peak_activation_bytes, prefill.peak_bytes(roomy));
   run.kv_cache_bytes = prefill.cache_bytes(roomy);
 }

@@ -18,19 +18,16 @@ Figures figures_at(const ModelSpec& spec, const Workload& workload) {
 /// Adds the decode steps of a generation. The KV-cache is allocated for all keys before the first
 /// pass, so memory is that of the last step.
 void add_steps(const ModelSpec& spec, const Workload& prompt, RunFigures& run) {
-  Workload step = prompt;
-  step.phase = Phase::decode;
-  step.seq_len = 1;
-  const Graph graph = build_graph(spec, graph_options(step));
-  const Evaluator evaluator(graph, analyze(graph), step.recompute);
+  const Graph graph = build_graph(spec, graph_options(decode_step(prompt, 1)));
+  const Evaluator evaluator(graph, analyze(graph), prompt.recompute);
   for (std::int64_t token = 1; token < run.new_tokens; ++token) {
-    step.past_len = prompt.past_len + prompt.seq_len + token - 1;
+    const Workload step = decode_step(prompt, token);
     const Figures figures = evaluator.evaluate(step);
     run.matrix_flops = checked_add(run.matrix_flops, figures.forward.matrix_flops);
     run.peak_activation_bytes = std::max(run.peak_activation_bytes, figures.peak_activation_bytes);
   }
   Workload roomy = prompt;
-  roomy.past_len += run.new_tokens - 1;
+  roomy.past_len = checked_int64(Integer{prompt.past_len} + run.new_tokens - 1);
   const Figures whole = figures_at(spec, roomy);
   run.peak_activation_bytes = std::max(run.peak_activation_bytes, whole.peak_activation_bytes);
   if (run.kv_cache_bytes) run.kv_cache_bytes = whole.kv_cache_bytes;

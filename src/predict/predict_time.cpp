@@ -281,11 +281,7 @@ class Pass {
 /// The middle decode step of a generation, which has the average cost: costs are linear in the
 /// keys.
 Workload middle_step(const Workload& prompt, std::int64_t new_tokens) {
-  Workload step = prompt;
-  step.phase = Phase::decode;
-  step.past_len = prompt.past_len + prompt.seq_len + (new_tokens - 2) / 2;
-  step.seq_len = 1;
-  return step;
+  return decode_step(prompt, 1 + (new_tokens - 2) / 2);
 }
 
 }  // namespace

@@ -192,8 +192,9 @@ std::string padded_to(const std::string& text, std::size_t width, Alignment alig
 std::string share_bar(double percent) {
   constexpr std::array<std::string_view, 8> kEighths{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   constexpr double kMost = 8.0 * kBarWidth;
-  const auto eighths =
-      static_cast<std::size_t>(std::lround(std::clamp(percent / 100 * kMost, 0.0, kMost)));
+  // A share that is not a number has no bar.
+  const double length = percent > 0 ? std::min(percent / 100 * kMost, kMost) : 0.0;
+  const auto eighths = static_cast<std::size_t>(std::lround(length));
   std::string result;
   for (std::size_t i = 0; i < eighths / 8; ++i) result += "█";
   return result.append(kEighths[eighths % 8]);

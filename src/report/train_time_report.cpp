@@ -1,6 +1,8 @@
 // TrainTimeReport -> Document and JSON.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "describe.h"
 #include "plan_words.h"
 #include "writers.h"
@@ -13,10 +15,12 @@ constexpr double kJoulesPerMegawattHour = 3.6e9;
 
 std::string days(double seconds) { return grouped(seconds / kSecondsPerDay, 1) + " days"; }
 
+/// `value` without its fraction; it may exceed 64 bits.
+std::string whole(double value) { return grouped(std::floor(value), 0); }
+
 /// The answer: how long the run takes.
 std::string verdict_of(const TrainTimeReport& report) {
-  return fmt::format("{} — {} steps of {}", days(report.seconds),
-                     with_separators(static_cast<std::int64_t>(report.steps)),
+  return fmt::format("{} — {} steps of {}", days(report.seconds), whole(report.steps),
                      duration(report.plan.figures.time.iteration_s));
 }
 
@@ -42,8 +46,7 @@ Document to_document(const TrainTimeReport& report) {
   document.add_verdict("time", verdict_of(report));
   document.add_line("range", fmt::format("{} to {}, for nine of ten runs", days(report.low_s),
                                          days(report.high_s)));
-  document.add_line("device-hours",
-                    with_separators(static_cast<std::int64_t>(report.device_hours)));
+  document.add_line("device-hours", whole(report.device_hours));
   if (report.energy_j) {
     document.add_line("energy",
                       fmt::format("{} MWh at {} W per device, excluding hosts and cooling",
@@ -51,18 +54,15 @@ Document to_document(const TrainTimeReport& report) {
                                   grouped(*report.budget.power_w, 0)));
   }
   if (report.price) {
-    document.add_line("price",
-                      fmt::format("{} at {:.2f} per device-hour",
-                                  with_separators(static_cast<std::int64_t>(*report.price)),
-                                  *report.budget.price_per_hour));
+    document.add_line("price", fmt::format("{} at {:.2f} per device-hour", whole(*report.price),
+                                           *report.budget.price_per_hour));
   }
   if (report.plan.figures.time.mfu) {
     document.add_line("MFU", fmt::format("{:.1f} %", 100 * *report.plan.figures.time.mfu));
   }
   document.add_line(
-      "N, D",
-      fmt::format("{} active parameters, {} tokens", with_separators(report.active_parameters),
-                  with_separators(static_cast<std::int64_t>(report.budget.tokens))));
+      "N, D", fmt::format("{} active parameters, {} tokens",
+                          with_separators(report.active_parameters), whole(report.budget.tokens)));
   document.blocks.emplace_back(rule_table(report));
   return document;
 }

@@ -1,9 +1,13 @@
 #include "arrivals.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "headroom/error.h"
 #include "visit.h"
 
 namespace headroom::detail {
@@ -52,16 +56,37 @@ std::vector<ServeRequest> requests_by(const ServeTraffic& traffic, const UserArr
   return requests;
 }
 
+/// Makes the first arrival the time 0. Throws Error{invalid_input} if requests arrive over more
+/// than 30 years: the times of steps would round to nothing. (Here a double resolves 0.1 µs.)
+std::vector<ServeRequest> from_first(std::vector<ServeRequest> requests) {
+  constexpr double kLongest_s = 1e9;
+  double first_s = std::numeric_limits<double>::infinity();
+  double last_s = 0;
+  for (const ServeRequest& request : requests) {
+    first_s = std::min(first_s, request.arrival_s);
+    if (std::isfinite(request.arrival_s)) last_s = std::max(last_s, request.arrival_s);
+  }
+  if (last_s - first_s > kLongest_s) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("the requests arrive over {:.3g} s, of which at most {:.0e} s can be "
+                            "simulated",
+                            last_s - first_s, kLongest_s),
+                {}, "use a higher rate, fewer requests, or a part of the trace");
+  }
+  for (ServeRequest& request : requests) request.arrival_s -= first_s;
+  return requests;
+}
+
 }  // namespace
 
 std::vector<ServeRequest> requests_of(const ServeTraffic& traffic) {
-  return std::visit(
+  return from_first(std::visit(
       Overloaded{
           [&](const PoissonArrivals& arrivals) { return requests_by(traffic, arrivals); },
           [&](const UserArrivals& arrivals) { return requests_by(traffic, arrivals); },
           [](const TraceArrivals& arrivals) { return arrivals.requests; },
       },
-      traffic.arrivals);
+      traffic.arrivals));
 }
 
 std::int64_t warm_up_of(const ServeTraffic& traffic) {

@@ -4,6 +4,7 @@
 
 #include "cross_attention.h"
 #include "quantization/quantization.h"
+#include "reading_limits.h"
 
 namespace headroom::detail {
 
@@ -12,6 +13,16 @@ std::int64_t product(const ConfigReader& config, std::string_view key, std::int6
   std::int64_t result = 0;
   if (!__builtin_mul_overflow(a, b, &result)) return result;
   config.fail(key, fmt::format("{} times {} does not fit 64 bits", a, b), "write a smaller number");
+}
+
+std::int64_t truncated(const ConfigReader& config, std::string_view key, double factor,
+                       std::int64_t size) {
+  const double result = factor * static_cast<double>(size);
+  if (result >= 0 && result <= static_cast<double>(kLargestSize)) {
+    return static_cast<std::int64_t>(result);
+  }
+  config.fail(key, fmt::format("gives no size: {} times {}", factor, size),
+              "write the number of the model's config");
 }
 
 ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,

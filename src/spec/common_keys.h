@@ -37,4 +37,8 @@ void expect_usual_layers(ConfigReader& config);
 [[nodiscard]] std::int64_t product(const ConfigReader& config, std::string_view key, std::int64_t a,
                                    std::int64_t b);
 
+/// ⌊factor·size⌋, for a size that depends on `key`. Throws unless it is from 0 to kLargestSize.
+[[nodiscard]] std::int64_t truncated(const ConfigReader& config, std::string_view key,
+                                     double factor, std::int64_t size);
+
 }  // namespace headroom::detail

@@ -80,6 +80,9 @@ std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
   if (number < least) {
     fail(key, fmt::format("must be at least {}, not {}", least, number), "write a larger number");
   }
+  if (number > kLargestSize) {
+    fail(key, fmt::format("must be at most 2^56, not {}", number), "write a smaller number");
+  }
   return number;
 }
 
@@ -94,7 +97,9 @@ std::int64_t ConfigReader::size(Keys keys) {
   if (const json* value = take(keys)) return integer_of(*value, found_key_, 1);
   if (const auto of_class = size_of_class(keys)) return *of_class;
   std::vector<std::string> present;
-  for (const auto& [key, value] : object_->items()) present.push_back(key);
+  for (const auto& [key, value] : object_->items()) {
+    if (!value.is_null()) present.push_back(key);
+  }
   const std::vector<std::string> close = similar_words(*keys.begin(), present);
   fail(*keys.begin(), "is missing",
        close.empty() ? fmt::format("add \"{}\"", *keys.begin())
@@ -442,6 +447,10 @@ void ConfigReader::finish() {
       case KeyEffect::structural:
         unread_->structural.push_back(std::move(unread));
         break;
+    }
+    if (unread_->unlikely.size() + unread_->structural.size() > kMostUnknownKeys) {
+      fail(key, fmt::format("is one of more than {} unknown keys", kMostUnknownKeys),
+           "this is not a model's config.json");
     }
   }
 }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <optional>
 
+#include "common_keys.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -107,7 +109,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   rope.scaling = scaling_kind(config);
   rope.theta = config.number_or({"rope_theta"}, rope.theta);
   const double partial = config.number_or({"partial_rotary_factor"}, 0);
-  const auto rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  const std::int64_t rotary_dim = truncated(config, "partial_rotary_factor", partial, head_dim);
   if (partial != 0 && proportional) {
     rope.rotated_pairs = rotary_dim / 2;
   } else if (partial != 0) {

@@ -8,13 +8,14 @@ Each module has rows; each row begins in an empty folder. Exit status: 0 all hel
 
 import sys
 
+import figures
 import files
 import memory
 import outputs
 import profiles
 from harness import Faults
 
-MODULES = [memory, outputs, files, profiles]
+MODULES = [memory, figures, outputs, files, profiles]
 
 
 def main():

@@ -25,6 +25,11 @@ def short_texts_do_not_grow(faults):
     done = faults.run("analyze", "config.json", "-f", "json", timeout=30)
     faults.check(done.status == 0, f"100,000 layers exit with {done.status}: {done.err}")
     faults.check(time.monotonic() - start < 10, f"100,000 layers take {time.monotonic() - start:.1f} s")
+    write_config(faults, {**GPT2, **{f"k{number}": 1 for number in range(100000)}})
+    faults.refused(["analyze", "config.json"], 2, "more than 1000 unknown keys", timeout=10)
+    write_config(faults, {**GPT2, "model_type": "q" * 100_000})
+    done = faults.run("analyze", "config.json", timeout=30)
+    faults.check(done.status == 2 and len(done.err) < 10000, f"a long word is quoted in {len(done.err)} characters")
     (faults.cwd / "deep.json").write_text("[" * 100000)
     faults.refused(["analyze", "deep.json"], 2, "nested deeper", timeout=10)
 

@@ -30,4 +30,19 @@ def saved_outputs_are_counted(faults):
     faults.check(faults.files() == [], f"leaves {faults.files()}")
 
 
-ROWS = [sizes_never_wrap, limits_are_seen, saved_outputs_are_counted]
+def threads_that_do_not_start(faults):
+    """Stacks of 1 GiB do not fit the address space, as if `ulimit -u` left no thread."""
+    def limit_stacks():
+        resource.setrlimit(resource.RLIMIT_STACK, (1 << 30, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_AS, (900 << 20, 900 << 20))
+
+    for arguments in (["measure", "layer-self-attention", "--runs", "1", "--threads", "4", "-o", "report.txt"],
+                      ["calibrate", "--quick", "--threads", "2"]):
+        faults.refused(arguments, 3, "starts only 1 of", "--threads 1", timeout=60, preexec_fn=limit_stacks)
+    faults.check(faults.files() == [], f"leaves {faults.files()}")
+    plan = ["plan", "gpt2", "--machine", "h100-80gb", "--count", "8", "--train", "--search-threads", "4", "-f", "csv"]
+    done = faults.run(*plan, preexec_fn=limit_stacks)
+    faults.check(done.status == 0 and done.out == faults.run(*plan).out, f"a search alone: {done.status} {done.err}")
+
+
+ROWS = [sizes_never_wrap, limits_are_seen, saved_outputs_are_counted, threads_that_do_not_start]

@@ -224,11 +224,13 @@ TEST_CASE("two spellings of one setting must agree") {
 TEST_CASE("sizes with a product above 2^127 are an overflow error") {
   nlohmann::json config = kLlama;
   for (const char* const key : {"hidden_size", "intermediate_size", "vocab_size"}) {
-    config[key] = std::int64_t{1} << 62U;
+    config[key] = std::int64_t{1} << 56U;
   }
   const ModelSpec spec = spec_of(config);
+  Workload workload;
+  workload.batch_size = std::int64_t{1} << 56U;
   try {
-    (void)count(spec, {});
+    (void)count(spec, workload);
     FAIL("no overflow");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::overflow);

@@ -1,5 +1,6 @@
 // Verdicts of comparisons, refused files, and other engines' formats.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -315,6 +316,10 @@ TEST_CASE("a file of an unknown format is refused") {
         std::string::npos);
   CHECK(import(R"({"avg_ts": 1, "n_prompt": 0, "n_gen": 0})").find("neither") != std::string::npos);
   CHECK(import(R"({"avg_ts": -1, "n_prompt": 1, "n_gen": 0})").find("avg_ts") != std::string::npos);
+  for (const char* const number : {"1e300", "1e-300"}) {
+    const std::string text = fmt::format(R"({{"avg_ts": {}, "n_prompt": 1, "n_gen": 0}})", number);
+    CHECK(import(text.c_str()).find("avg_ts") != std::string::npos);
+  }
   CHECK(import(R"({"avg_ts": 10, "n_prompt": 10, "n_gen": 0, "avg_ns": 1})").find("contradict") !=
         std::string::npos);
   CHECK(import(R"({"request_throughput": 1, "completed": 0})").find("completed") !=

@@ -1,6 +1,8 @@
 // Documents as text, Markdown and CSV.
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "byte_text.h"
 #include "document.h"
 #include "factored.h"
@@ -248,6 +250,8 @@ TEST_CASE("an optional column comes before a bar") {
 
 TEST_CASE("a bar has an eighth of a column for 1.25 percent, and ends at 100") {
   CHECK(share_bar(0).empty());
+  CHECK(share_bar(std::numeric_limits<double>::quiet_NaN()).empty());
+  CHECK(share_bar(std::numeric_limits<double>::infinity()) == share_bar(100));
   CHECK(share_bar(1.25) == "▏");
   CHECK(share_bar(50) == "█████");
   CHECK(share_bar(99) == "█████████▉");

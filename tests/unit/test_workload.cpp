@@ -121,6 +121,20 @@ TEST_CASE("the pairs under a causal mask are exact for all lengths") {
         length * length + length * (length + 1) / 2);
 }
 
+TEST_CASE("a step of a generation sees the prompt and the tokens before it, up to 2^63 - 1") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  Workload prompt;
+  prompt.past_len = 5;
+  prompt.seq_len = 10;
+  const Workload third = decode_step(prompt, 3);
+  CHECK(third.phase == Phase::decode);
+  CHECK(third.past_len == 17);  // 5 and 10, and the first two new tokens
+  CHECK(third.seq_len == 1);
+  prompt.past_len = kMost - 12;
+  CHECK(decode_step(prompt, 3).past_len == kMost);
+  CHECK_THROWS_AS((void)decode_step(prompt, 4), Error);
+}
+
 TEST_CASE("a KV-cache has the type that the config states, unless another is asked for") {
   nlohmann::json config = nlohmann::json::parse(find_preset("llama-3-8b")->json).at("config");
   config["quantization_config"] = {

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "sweep.h"
+#include "thread_limit.h"
 
 namespace headroom::measured {
 namespace {
@@ -38,6 +39,7 @@ Gauge::Gauge(Backend backend, int threads, std::int64_t memory_bytes)
       x_(random_floats(kGaugeRows * kGaugeWidth)),
       y_(random_floats(kGaugeRows * kGaugeWidth)),
       memory_(random_floats(memory_bytes / 4)) {
+  require_threads(threads);
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   const AlignedVector<float> weight = random_floats(kGaugeWidth * kGaugeWidth);

@@ -207,10 +207,10 @@ Model read_adapter_folder(const fs::path& folder) {
         "the adapter's file is absent: its weights are those of rank and target_modules, in "
         "float32");
   }
-  model.spec.assumptions.push_back(fmt::format(
-      "{} with a LoRA adapter of rank {} on {}: {} B more; merged into the base model "
-      "it costs neither bytes nor FLOPs",
-      model.spec.name, adapter.rank, adapter.targets, static_cast<std::int64_t>(bytes)));
+  model.spec.assumptions.push_back(
+      fmt::format("{} with a LoRA adapter of rank {} on {}: {} B more; merged into the base model "
+                  "it costs neither bytes nor FLOPs",
+                  model.spec.name, adapter.rank, adapter.targets, bytes));
   model.spec.name = name_of_folder(folder);
   model.source = file;
   model.reference.reset();

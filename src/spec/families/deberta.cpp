@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../bert.h"
+#include "../common_keys.h"
 #include "../encoder_heads.h"
 #include "../family.h"
 
@@ -24,10 +25,10 @@ DisentangledSpec read_disentangled(ConfigReader& config, const ModelSpec& spec) 
   disentangled.position_to_content = has_term(config, "p2c");
   disentangled.shares_projections = config.flag_or({"share_att_key"}, false);
   const double most = config.number_or({"max_relative_positions"}, -1);
-  disentangled.max_distance =
-      most < 1 ? spec.position.max_position_embeddings : static_cast<std::int64_t>(most);
+  disentangled.max_distance = most < 1 ? spec.position.max_position_embeddings
+                                       : truncated(config, "max_relative_positions", most, 1);
   const double buckets = config.number_or({"position_buckets"}, -1);
-  if (buckets > 0) disentangled.num_buckets = static_cast<std::int64_t>(buckets);
+  if (buckets > 0) disentangled.num_buckets = truncated(config, "position_buckets", buckets, 1);
   const std::int64_t span = buckets > 0 ? disentangled.num_buckets : disentangled.max_distance;
   disentangled.num_positions = product(config, "position_buckets", 2, span);
   if (config.text_or({"norm_rel_ebd"}, "none").find("layer_norm") != std::string::npos) {

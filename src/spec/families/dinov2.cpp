@@ -1,6 +1,7 @@
 // DINOv2: a ViT with layer scale, GELU or SwiGLU networks, and positions interpolated to any image
 // size (arXiv 2304.07193). DINOv3: RoPE of patches in place of positions, register tokens (arXiv
 // 2508.10104).
+#include "../common_keys.h"
 #include "../family.h"
 #include "../vision_transformer.h"
 
@@ -21,8 +22,8 @@ ModelClasses dinov2_classes(const std::string& prefix) {
 /// Inner width: mlp_ratio · hidden_size; a gated network has two thirds of it, rounded up to a
 /// multiple of 8. Source: Dinov2MLP and Dinov2SwiGLUFFN, transformers, models/dinov2.
 FfnSpec read_network(ConfigReader& config, std::int64_t hidden_size) {
-  const auto width = static_cast<std::int64_t>(config.number_or({"mlp_ratio"}, 4) *
-                                               static_cast<double>(hidden_size));
+  const std::int64_t width =
+      truncated(config, "mlp_ratio", config.number_or({"mlp_ratio"}, 4), hidden_size);
   const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
   if (!config.flag_or({"use_swiglu_ffn"}, false)) return {FfnKind::plain, width, activation, true};
   constexpr std::int64_t kGranule = 8;

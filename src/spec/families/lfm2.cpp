@@ -2,6 +2,7 @@
 // technical report, arXiv 2511.23404; transformers, models/lfm2, models/lfm2_moe).
 #include <algorithm>
 
+#include "../common_keys.h"
 #include "../decoder.h"
 #include "../family.h"
 
@@ -58,7 +59,7 @@ std::int64_t adjusted_width(ConfigReader& config, std::int64_t width) {
   const std::int64_t multiple = config.size_or({"block_multiple_of"}, 256);
   if (!adjusts) return width;
   const std::int64_t two_thirds = 2 * width / 3;
-  const auto scaled = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
+  const std::int64_t scaled = truncated(config, "block_ffn_dim_multiplier", factor, two_thirds);
   return (scaled + multiple - 1) / multiple * multiple;
 }
 

@@ -11,7 +11,7 @@ namespace {
 /// `intermediate_size`, else expand · hidden_size.
 std::int64_t read_inner_size(ConfigReader& config, const ModelSpec& spec) {
   const double expand = config.number_or({"expand"}, 2);
-  const auto computed = static_cast<std::int64_t>(expand * static_cast<double>(spec.hidden_size));
+  const std::int64_t computed = truncated(config, "expand", expand, spec.hidden_size);
   return config.size_or({"intermediate_size", "d_inner"}, computed);
 }
 

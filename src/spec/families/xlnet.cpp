@@ -69,7 +69,7 @@ void read_xlnet(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("d_head", static_cast<double>(stack.self_attention.head_dim));
   const double clamp = config.number_or({"clamp_len"}, -1);  // negative: none
   stack.self_attention.transformer_xl =
-      TransformerXlSpec{static_cast<std::int64_t>(std::max(clamp, 0.0))};
+      TransformerXlSpec{truncated(config, "clamp_len", std::max(clamp, 0.0), 1)};
   stack.ffn = {FfnKind::plain, config.size({"d_inner"}),
                read_activation(config, {"ff_activation"}, ActivationKind::gelu), true};
   stack.norm_placement = NormPlacement::post;

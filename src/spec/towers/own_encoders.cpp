@@ -61,8 +61,8 @@ void count_step3p7_tower(ConfigReader& config, ModelSpec& spec) {
   TowerLayers layers;
   layers.width = vision.size_or({"width", "hidden_size"}, 1536);
   // The class computes the network's width whatever intermediate_size says.
-  layers.inner = static_cast<std::int64_t>(static_cast<double>(layers.width) *
-                                           vision.number_or({"mlp_ratio"}, kRatio));
+  layers.inner =
+      truncated(vision, "mlp_ratio", vision.number_or({"mlp_ratio"}, kRatio), layers.width);
   layers.count = vision.layers_or({"layers", "num_hidden_layers"}, 47);
   const PatchGrid grid = read_patch_grid(vision, "num_channels", 728, 14);
   TowerWeights tower(spec, ModelPart::vision);

@@ -1,0 +1,43 @@
+#include "thread_limit.h"
+
+#include <fmt/format.h>
+
+#include <future>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "headroom/error.h"
+
+namespace headroom::measured {
+namespace {
+
+/// Most threads, up to `count`, that exist at once, this one included.
+int threads_that_start(int count) {
+  std::promise<void> end;
+  const std::shared_future<void> ended = end.get_future().share();
+  std::vector<std::jthread> others;
+  try {
+    while (static_cast<int>(others.size()) + 1 < count) {
+      others.emplace_back([ended] { ended.wait(); });
+    }
+  } catch (const std::system_error&) {
+    // Those that exist are counted.
+  }
+  end.set_value();
+  return static_cast<int>(others.size()) + 1;
+}
+
+}  // namespace
+
+void require_threads(int count) {
+  const int started = threads_that_start(count);
+  if (started == count) return;
+  throw Error(ErrorCode::missing_resource,
+              fmt::format("the system starts only {} of {} threads", started, count), {},
+              fmt::format("use --threads {}, or raise the limit: ulimit -u, a container's limit of "
+                          "processes, or ulimit -v",
+                          started));
+}
+
+}  // namespace headroom::measured
