@@ -174,6 +174,21 @@ struct TransformerXlBias {
   double scale = 1;  ///< of the scores
 };
 
+/// Multiplies the relative position bias of a stack by a gate of every query and head (WavLM, arXiv
+/// 2110.13900, section III-A; transformers, modeling_wavlm.py). A linear layer, equal for all
+/// heads, maps a head's part of the attention's input to 2·4 values, whose sums of four become the
+/// gates a and b by a sigmoid; the factor is a·(b·scale - 1) + 2 with a trained scale per head.
+/// Inputs:
+/// `[batch, queries, heads·head_dim]` and `[heads, queries, keys]`.
+/// -> `[batch, heads, queries, keys]`
+struct GatedPositionBias {
+  static constexpr std::int64_t kSummed = 4;            ///< values whose sum is one gate
+  static constexpr std::int64_t kValues = 2 * kSummed;  ///< of the linear layer
+  AttentionShape shape;
+
+  [[nodiscard]] Expr gated_rows() const { return shape.batch * shape.heads * shape.queries; }
+};
+
 /// Norm of each head, or of all heads of a row together, in place.
 struct HeadNorm {
   NormSpec spec;

@@ -444,6 +444,7 @@ struct AttentionSpec {
   std::optional<QueryKeyNormSpec> query_key_norm{};
   std::optional<DisentangledSpec> disentangled{};
   std::optional<TransformerXlSpec> transformer_xl{};
+  bool gates_position_bias = false;  ///< multiplies it by a gate of each query and head (WavLM)
   std::optional<LatentAttentionSpec> latent{};
   std::optional<GatedDeltaSpec> gated_delta{};
   std::optional<ShortConvolutionSpec> short_convolution{};

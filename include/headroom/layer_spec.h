@@ -67,6 +67,7 @@ struct ExpertsSpec {
   ExpertSelection selection = ExpertSelection::best_scores;
   std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
   double activation_limit = 0;                 ///< of routed experts; see FfnSpec
+  bool output_norm = false;  ///< the stack's norm of the sum of routed and shared experts (A.X K1)
 };
 
 struct FfnSpec {

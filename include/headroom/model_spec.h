@@ -41,7 +41,8 @@ struct EmbeddingSpec {
   bool projection_bias = false;
   /// Projects the word embedding before the position is added (OPT), not after.
   bool projects_before_positions = false;
-  bool norm_before_positions = false;  ///< of patches (GLM-4.1V)
+  /// Of patches (GLM-4.1V), or of a decoder's tokens (Blenderbot's small models).
+  bool norm_before_positions = false;
   std::optional<ImageSpec> image{};
   std::optional<AudioSpec> audio{};  ///< of the encoder, in an encoder-decoder
   std::optional<WaveformSpec> waveform{};
@@ -219,9 +220,12 @@ struct PackStep {
   [[nodiscard]] std::int64_t side() const noexcept { return order == Order::whole_first ? 1 : 2; }
 };
 
+/// Drops the rows of silence that completes a clip's last segment (ClipRule::masked).
+struct SilenceStep {};
+
 using ProjectorStep =
     std::variant<MergeStep, GroupStep, LinearStep, NormStep, ActivationStep, GatedStep, FactorStep,
-                 UnitLengthStep, StandardiseStep, PackStep>;
+                 UnitLengthStep, StandardiseStep, PackStep, SilenceStep>;
 
 /// An image as the norm of its class token (CLIP).
 struct ClassTokenPooling {
@@ -340,10 +344,11 @@ struct TowerSpec {
   ~TowerSpec();
 };
 
-/// How a clip is cut into segments: completed with silence to whole ones (Voxtral), or its last one
-/// may be shorter (Qwen2.5-Omni and Qwen3-Omni): the convolutions read it with silence behind it,
-/// and its rows of sound go on.
-enum class ClipRule { completed, shorter_last };
+/// How a clip is cut into segments: completed with silence to whole ones (Voxtral), whose rows the
+/// text model may not see (`masked`, Qwen2-Audio: a SilenceStep drops them), or its last one may be
+/// shorter (Qwen2.5-Omni and Qwen3-Omni): the convolutions read it with silence behind it, and its
+/// rows of sound go on.
+enum class ClipRule { completed, masked, shorter_last };
 
 /// An audio encoder whose outputs, projected, replace the embeddings of placeholder tokens. A clip
 /// is cut into segments of equal length; each is one sequence of the encoder, or its rows see those

@@ -197,6 +197,14 @@ struct ElementwiseVisitor {
     const Expr pairs = Integer{3} * op.shape.score_elements();
     return {sums + pairs, sums + pairs};
   }
+  ElementwiseFlops operator()(const GatedPositionBias& op) const {
+    // Of a gate: biases and sums of the linear layer's values, two sigmoids (1 FLOP each), and
+    // a·(b·scale - 1) + 2. The gradient of a product is two.
+    constexpr std::int64_t kOfGate = 2 * GatedPositionBias::kValues - 2 + 2 + 4;
+    const Expr gates = Integer{kOfGate} * op.gated_rows();
+    const Expr pairs = op.shape.score_elements();
+    return {gates + pairs, Integer{2} * (gates + pairs)};
+  }
   ElementwiseFlops operator()(const Linear& op) const {
     if (!op.bias) return {};
     return each(op.rows * op.out_features, {1, 1});

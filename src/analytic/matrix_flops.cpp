@@ -71,6 +71,9 @@ struct MatrixFlopsVisitor {
     const Expr terms = shape.query_elements() * (op.positions + op.segments);
     return with_both_gradients(Integer{2} * (terms + shape.score_elements() * op.segments));
   }
+  MatrixFlops operator()(const GatedPositionBias& op) const {
+    return with_both_gradients(Integer{2 * GatedPositionBias::kValues} * op.shape.query_elements());
+  }
   MatrixFlops operator()(const ChannelScale& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }

@@ -30,4 +30,11 @@ void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> 
                    SavedKind::input_data);
 }
 
+void keep_gated_position_bias(const GatedPositionBias& op, std::span<const TensorId> inputs,
+                              BlockLedger& ledger) {
+  ledger.keep_core("gates' input", op.shape.query_elements() * kActivationBytes, SavedKind::tensor);
+  ledger.keep_core("gates", Integer{4} * op.gated_rows() * kActivationBytes, SavedKind::tensor);
+  ledger.keep(inputs[1], "relative bias", op.shape.score_elements() * kActivationBytes);
+}
+
 }  // namespace headroom::detail

@@ -17,4 +17,9 @@ void keep_disentangled(const DisentangledBias& op, std::span<const TensorId> inp
 void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> inputs,
                          BlockLedger& ledger);
 
+/// A copy of the input by head, the gates before and after they are combined, and the bias, which
+/// the class copies for every sequence.
+void keep_gated_position_bias(const GatedPositionBias& op, std::span<const TensorId> inputs,
+                              BlockLedger& ledger);
+
 }  // namespace headroom::detail

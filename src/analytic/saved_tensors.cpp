@@ -81,6 +81,9 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const RelativeSinusoids&) {}
   void operator()(const TransformerXlBias& op) { keep_transformer_xl(op, node_->inputs, *this); }
+  void operator()(const GatedPositionBias& op) {
+    keep_gated_position_bias(op, node_->inputs, *this);
+  }
   void operator()(const ChannelScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
   }

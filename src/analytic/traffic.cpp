@@ -113,6 +113,7 @@ struct TrafficVisitor {
     const Expr operands = shape.query_elements() + shape.key_elements() + positions;
     return {operands * kActivationBytes, output_bytes(), whole_weights()};
   }
+  Traffic operator()(const GatedPositionBias&) const { return all_operands(); }
   Traffic operator()(const ChannelScale& op) const {
     Traffic values = in_place(op.rows * op.width);
     values.weights = whole_weights();

@@ -144,6 +144,14 @@ class ProductVisitor {
                    shape_text({shape.batch, shape.heads, shape.queries, shape.keys})),
          shape.score_elements() * op.segments}};
   }
+  Products operator()(const GatedPositionBias& op) const {
+    const Expr values = Integer{GatedPositionBias::kValues};
+    return {
+        {"gates",
+         gemm_text(named("X", {op.gated_rows(), op.shape.head_dim}),
+                   named("W", {op.shape.head_dim, values}), shape_text({op.gated_rows(), values})),
+         op.shape.query_elements() * values}};
+  }
   Products operator()(const IndexScores& op) const {
     const Shape queries{op.batch, op.heads, op.queries, op.head_dim};
     Products products{{"index scores",

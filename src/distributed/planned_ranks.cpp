@@ -140,6 +140,11 @@ void require_runs(const ParallelPlan& plan, const ModelSpec& spec, const Workloa
                 "no pipeline runs two encoders whose outputs are compared; fit counts it", {},
                 "leave out pipeline parallelism");
   }
+  if (plan.tensor > 1 && spec.main_stack().self_attention.gates_position_bias) {
+    throw Error(ErrorCode::invalid_input,
+                "tensor-parallel ranks do not run gated relative positions; fit counts them", {},
+                "leave out tensor parallelism");
+  }
   require_replicas_run(plan, workload);
   if (plan.pipeline > 1) require_stages_fit(build_graph(spec, graph_options(workload)), plan);
 }

@@ -26,6 +26,7 @@ struct AttentionCoreVisitor {
   bool operator()(const DisentangledBias&) const { return true; }
   bool operator()(const RelativeSinusoids&) const { return false; }
   bool operator()(const TransformerXlBias&) const { return true; }
+  bool operator()(const GatedPositionBias&) const { return true; }
   bool operator()(const Linear&) const { return false; }
   bool operator()(const Norm&) const { return false; }
   bool operator()(const HeadNorm&) const { return false; }

@@ -165,6 +165,7 @@ TensorId GraphBuilder::attention_of_heads(const StackContext& stack, TensorId hi
   if (!attention.shares_key_values) key_values_[attention.window.kind] = operands;
   if (attention.disentangled) position_bias_ = disentangled_bias(stack, rotated);
   if (attention.transformer_xl) position_bias_ = transformer_xl_bias(stack, rotated);
+  if (attention.gates_position_bias) position_bias_ = gated_position_bias(stack, hidden);
   TensorId context = softmax_attention(stack, parts, attention, operands);
   if (attention.global) context = global_attention(stack, hidden, context);
   context = gated_context(stack, hidden, context);

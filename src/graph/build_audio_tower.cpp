@@ -131,9 +131,18 @@ TensorId GraphBuilder::group_rows(const GroupStep& step, TensorId features) {
     case RowGroup::mean:
       break;
   }
-  const Expr rows = Symbol::audio_tokens;
+  const bool apart = tower.attended_segments == 0;
+  const std::int64_t means = tower.segment_positions / step.rows;
+  const Expr rows =
+      apart ? Expr(Symbol::audio_segments) * Integer{means} : Expr(Symbol::audio_tokens);
   const PatchRows op{PatchRows::Kind::mean_of_neighbours, rows, width, step.rows};
   return emit(Part::projector, "mean", op, {features}, {}, {rows, width});
+}
+
+TensorId GraphBuilder::drop_silence(TensorId features) {
+  const Expr width = graph_.tensors[features].shape[1];
+  const PatchRows op{PatchRows::Kind::sound, Symbol::audio_tokens, width};
+  return emit(Part::projector, "sound", op, {features}, {}, {Symbol::audio_tokens, width});
 }
 
 TensorId GraphBuilder::insert_audio_tokens(TensorId hidden) {

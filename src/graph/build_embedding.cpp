@@ -62,7 +62,17 @@ TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   if (has_narrow_embedding() && spec_.embedding.projects_before_positions) {
     hidden = add_positions(stack, project_embedding(stack, hidden));
   }
+  if (norms_before_positions(stack)) {
+    const NormSpec& spec = *spec_.embedding.norm;
+    hidden = norm(spec, "norm", Norm{spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
+    return end_block(
+        dropout("dropout", stack.spec->dropout.embedding, add_positions(stack, hidden)));
+  }
   return finish_embedding(stack, hidden);
+}
+
+bool GraphBuilder::norms_before_positions(const StackContext& stack) const {
+  return spec_.embedding.norm_before_positions && stack.role != StackRole::encoder;
 }
 
 TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
@@ -70,7 +80,8 @@ TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
   const Expr width = embedding_width();
   TokenEmbedding op{stack.rows(), stack.tokens,    width, added_positions(stack.position->kind), {},
                     spec.scale,   spec.fixed_scale};
-  if (has_narrow_embedding() && spec.projects_before_positions) op.positions = AddedPositions::none;
+  const bool later = has_narrow_embedding() && spec.projects_before_positions;
+  if (later || norms_before_positions(stack)) op.positions = AddedPositions::none;
   std::vector<WeightId> weights{word_embedding(stack)};
   if (op.positions == AddedPositions::learned) weights.push_back(position_table(stack, width));
   if (spec.type_vocab_size > 0) {
@@ -128,8 +139,9 @@ TensorId GraphBuilder::embed_audio(const StackContext& stack) {
   const Convolution second{batch,  Symbol::hidden_size, Symbol::hidden_size,
                            kernel, Integer{2},          stack.tokens};
   const TensorId filtered = audio_convolution("conv1", first, features);
-  return finish_embedding(stack,
-                          add_positions(stack, audio_convolution("conv2", second, filtered)));
+  const TensorId rows = audio_convolution("conv2", second, filtered);
+  const bool adds = added_positions(stack.position->kind) != AddedPositions::none;
+  return finish_embedding(stack, adds ? add_positions(stack, rows) : rows);
 }
 
 TensorId GraphBuilder::embed_patches(const StackContext& stack) {

@@ -49,6 +49,7 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
     begin_block(stack.path, stack.role, Integer{1}, 0);
     relative_position_bias(stack);
     end_block(*position_bias_);
+    position_table_ = position_bias_;
   }
   if (stack.spec->self_attention.disentangled) relative_embeddings(stack);
   if (stack.spec->self_attention.transformer_xl) relative_sinusoids(stack);
@@ -132,7 +133,8 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
   }
   branch = dropout(name + ".dropout", dropout_probability, function(branch));
-  if (placement == NormPlacement::sandwich) {
+  const bool of_experts = name == "mlp" && stack.ffn->experts && stack.ffn->experts->output_norm;
+  if (placement == NormPlacement::sandwich || of_experts) {
     branch = norm(spec.norm, name + "_output_norm", stack.rows(), branch);
   }
   if (placement == NormPlacement::output) {

@@ -87,4 +87,20 @@ TensorId GraphBuilder::disentangled_bias(const StackContext& stack, TensorId qkv
               std::move(weights), {kBatch, heads, stack.tokens, stack.tokens});
 }
 
+TensorId GraphBuilder::gated_position_bias(const StackContext& stack, TensorId hidden) {
+  constexpr Part kPart = Part::relative_position_bias;
+  constexpr WeightRole kRole = WeightRole::relative_position_bias;
+  const HeadSizes& heads = stack.heads;
+  const Expr values = Integer{GatedPositionBias::kValues};
+  std::vector<WeightId> weights{
+      weight(kPart, "attention.position_gate.weight", {values, heads.head_dim}, kRole),
+      weight(kPart, "attention.position_gate.bias", {values}, kRole),
+      weight(kPart, "attention.position_gate.scale",
+             {Integer{1}, heads.heads, Integer{1}, Integer{1}}, kRole)};
+  return emit(kPart, "attention.position_gate",
+              GatedPositionBias{heads.shape(stack.tokens, stack.tokens)},
+              {hidden, *position_table_}, std::move(weights),
+              {kBatch, heads.heads, stack.tokens, stack.tokens});
+}
+
 }  // namespace headroom::detail

@@ -126,6 +126,7 @@ class GraphBuilder {
   TensorId finish_segments(const StackContext& stack, std::int64_t columns, TensorId hidden);
   TensorId grid_convolution(const std::string& path, const GridConvolution& op, TensorId input);
   TensorId group_rows(const GroupStep& step, TensorId features);
+  TensorId drop_silence(TensorId features);
   TensorId insert_audio_tokens(TensorId hidden);
   /// Adds the features of the deepstack that belong behind `layers` layers of the text model.
   TensorId add_deepstack(const StackContext& stack, std::int64_t layers, TensorId hidden);
@@ -194,6 +195,8 @@ class GraphBuilder {
   TensorId disentangled_bias(const StackContext& stack, TensorId query_key_value);
   void relative_sinusoids(const StackContext& stack);
   TensorId transformer_xl_bias(const StackContext& stack, TensorId query_key_value);
+  /// The stack's relative position bias times the gates of a layer's input `hidden`.
+  TensorId gated_position_bias(const StackContext& stack, TensorId hidden);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
   /// The context times its gate, if it has one.
@@ -446,6 +449,8 @@ class GraphBuilder {
   /// Width of the word embedding.
   [[nodiscard]] Expr embedding_width() const;
   [[nodiscard]] bool has_narrow_embedding() const { return spec_.embedding.embedding_size != 0; }
+  /// Returns whether the word embeddings of `stack` are normed before they get positions.
+  [[nodiscard]] bool norms_before_positions(const StackContext& stack) const;
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
   /// True if this pass runs the image tower: a decode step finds its tokens in the KV-cache.
   [[nodiscard]] bool reads_images() const {

@@ -35,6 +35,7 @@ class ExprMapper {
     shape(op.shape);
     each(op.positions, op.segments);
   }
+  void operator()(GatedPositionBias& op) const { shape(op.shape); }
   void operator()(Linear& op) const {
     each(op.rows, op.in_features, op.out_features, op.row_width);
   }

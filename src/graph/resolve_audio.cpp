@@ -86,6 +86,7 @@ std::int64_t frames_of_clip(const AudioTowerSpec& tower, std::int64_t seconds) {
   switch (tower.rule) {
     case ClipRule::completed:
       return tower.segments_of_clip(frames) * tower.segment_frames;
+    case ClipRule::masked:
     case ClipRule::shorter_last:
       break;
   }

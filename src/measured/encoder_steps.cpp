@@ -9,6 +9,7 @@
 #include "headroom/error.h"
 #include "kernels/disentangled.h"
 #include "kernels/elementwise.h"
+#include "kernels/gated_bias.h"
 #include "kernels/pooling.h"
 #include "kernels/transformer_xl.h"
 #include "step_builder.h"
@@ -91,6 +92,27 @@ StepBuilder::Run StepBuilder::operator()(const TransformerXlBias& op) {
     args.segment_bias = values(2);
     args.segments = values(3);
     return StepCount{transformer_xl_bias(args, memory->data(), out), moved * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::operator()(const GatedPositionBias& op) {
+  GatedBiasArguments args;
+  args.batch = integer(op.shape.batch);
+  args.heads = integer(op.shape.heads);
+  args.head_dim = integer(op.shape.head_dim);
+  args.tokens = integer(op.shape.queries);
+  args.input = input(0);
+  args.bias = input(1);
+  const std::array<std::string, 3> paths{weight_path(0), weight_path(1), weight_path(2)};
+  const std::int64_t moved =
+      floats_of(node_->inputs[0]) + floats_of(node_->inputs[1]) + floats_of(node_->output);
+  return [=, weights = &program_.weights_, layers = block_.layers_per_weights,
+          out = output()](std::int64_t layer) mutable {
+    const auto values = [&](std::size_t i) { return weights->values(paths[i], layer / layers); };
+    args.weight = values(0);
+    args.weight_bias = values(1);
+    args.scale = values(2);
+    return StepCount{gated_position_bias(args, out), moved * kFloatBytes};
   };
 }
 

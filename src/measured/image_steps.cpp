@@ -172,9 +172,12 @@ StepBuilder::Run StepBuilder::mean_of_neighbours(const PatchRows& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
   const std::int64_t bytes = (integer(op.elements()) + rows * width) * kFloatBytes;
+  const AudioTowerSpec& tower = *program_.spec_.audio_tower;
   std::vector<std::int64_t> clips;  // rows of each
   for (const std::int64_t frames : program_.inputs_.audio->clip_frames) {
-    clips.push_back(program_.spec_.audio_tower->rows_of_clip(frames));
+    const bool apart = tower.attended_segments == 0;
+    clips.push_back(apart ? tower.segments_of_clip(frames) * tower.segment_positions
+                          : tower.rows_of_clip(frames));
   }
   return [=, parts = op.parts, clips = std::move(clips), in = input(0),
           out = output()](std::int64_t /*layer*/) {
@@ -196,20 +199,24 @@ StepBuilder::Run StepBuilder::keep_sound(const PatchRows& op) {
   const std::int64_t width = integer(op.width);
   const std::int64_t bytes = 2 * integer(op.elements()) * kFloatBytes;
   const AudioTowerSpec& tower = *program_.spec_.audio_tower;
+  const std::vector<std::int64_t> frames = segment_frames(tower, *program_.inputs_.audio);
+  // Rows of all segments, of the encoder or of its projector, which may have grouped them.
+  const std::int64_t all_rows = floats_of(node_->inputs[0]) / width / std::ssize(frames);
   std::vector<std::int64_t> segments;  // rows of sound of each
-  for (const std::int64_t frames : segment_frames(tower, *program_.inputs_.audio)) {
-    segments.push_back(tower.rows_of_segment(frames));
+  segments.reserve(frames.size());
+  for (const std::int64_t of_segment : frames) {
+    segments.push_back(tower.rows_of_segment(of_segment) * all_rows / tower.segment_positions);
   }
-  return [=, segments = std::move(segments), in = input(0), out = output(),
-          all_rows = tower.segment_positions](std::int64_t /*layer*/) {
-    const float* from = in;
-    float* to = out;
-    for (const std::int64_t rows : segments) {
-      to = std::copy_n(from, rows * width, to);
-      from += all_rows * width;
-    }
-    return StepCount{0, bytes};
-  };
+  return
+      [=, segments = std::move(segments), in = input(0), out = output()](std::int64_t /*layer*/) {
+        const float* from = in;
+        float* to = out;
+        for (const std::int64_t rows : segments) {
+          to = std::copy_n(from, rows * width, to);
+          from += all_rows * width;
+        }
+        return StepCount{0, bytes};
+      };
 }
 
 StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {

@@ -21,11 +21,11 @@ using nlohmann::json;
 /// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
 /// of what the model derives itself and expected tokens are accepted, and not read.
 const std::vector<std::string> kInputKeys = {
-    "input_ids",         "attention_mask",    "global_attention_mask", "token_type_ids",
-    "mm_token_type_ids", "decoder_input_ids", "input_features",        "input_values",
-    "pixel_values",      "image_sizes",       "image_position_ids",    "image_grid_thw",
-    "image_merge_sizes", "spatial_shapes",    "pixel_attention_mask",  "feature_attention_mask",
-    "generate"};
+    "input_ids",           "attention_mask",    "global_attention_mask", "token_type_ids",
+    "mm_token_type_ids",   "decoder_input_ids", "input_features",        "input_values",
+    "pixel_values",        "image_sizes",       "image_position_ids",    "image_grid_thw",
+    "image_merge_sizes",   "spatial_shapes",    "pixel_attention_mask",  "feature_attention_mask",
+    "input_features_mask", "generate"};
 const std::vector<std::string> kGenerateKeys = {
     "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
     "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
@@ -370,7 +370,9 @@ void read_segment_inputs(std::filesystem::path path, const json& document, const
       std::filesystem::path tensors = path;
       const checkpoint::SafetensorsFile file(tensors.replace_extension(".safetensors"));
       audio = read_segments(file, tensor, spec);
-      reader.require_unpadded("feature_attention_mask");
+      for (const char* const mask : {"feature_attention_mask", "input_features_mask"}) {
+        reader.require_unpadded(mask);
+      }
     }
     require_audio_placeholders(tokens, audio, spec, reader.place_of(key));
     return audio;

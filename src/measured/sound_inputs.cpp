@@ -57,6 +57,7 @@ std::string wanted_frames(const AudioTowerSpec& tower, std::int64_t frames) {
   const std::int64_t segment = tower.segment_frames;
   switch (tower.rule) {
     case ClipRule::completed:
+    case ClipRule::masked:  // keys of silence, which a shorter clip would hide, have no kernel
       if (frames > 0 && frames % segment == 0) return {};
       return fmt::format("whole segments of {} frames", segment);
     case ClipRule::shorter_last:

@@ -60,6 +60,7 @@ class StepBuilder {
   Run operator()(const DisentangledBias& op);
   Run operator()(const RelativeSinusoids& op);
   Run operator()(const TransformerXlBias& op);
+  Run operator()(const GatedPositionBias& op);
   Run operator()(const Linear& op);
   Run operator()(const Norm& op);
   Run operator()(const HeadNorm& op);

@@ -67,6 +67,11 @@ class CallVisitor {
     return {{KernelKind::attention_scores, attention(all_positions), {}},
             elements(KernelKind::residual_add, number(op.shape.score_elements()))};
   }
+  Calls operator()(const GatedPositionBias& op) const {
+    const auto values = static_cast<double>(GatedPositionBias::kValues);
+    return {linear(number(op.gated_rows()), number(op.shape.head_dim), values),
+            elements(KernelKind::residual_add, number(op.shape.score_elements()))};
+  }
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }

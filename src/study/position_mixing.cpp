@@ -28,6 +28,9 @@ class MixingVisitor {
   PositionMixing operator()(const TransformerXlBias&) const {
     return of_kind(MixingKind::auxiliary);
   }
+  PositionMixing operator()(const GatedPositionBias&) const {
+    return of_kind(MixingKind::auxiliary);
+  }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const GlobalRows&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }

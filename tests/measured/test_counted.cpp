@@ -213,6 +213,19 @@ TEST_CASE("audio towers have equal counts, with and without images") {
   }
 }
 
+TEST_CASE("audio towers whose clips end in silence, or in part of a window, have equal counts") {
+  for (const char* const name : {"qwen2_audio_clips", "audioflamingo3_clips", "qwen3_asr_clips"}) {
+    auto config = test::read_json(test::data_folder() / "golden/models" / name / "config.json");
+    auto& audio = config["audio_config"];
+    // Segments of 120 frames; clips of a second have 100.
+    for (const char* const key : {"max_source_positions", "max_position_embeddings"}) {
+      if (audio.contains(key)) audio[key] = 60;
+    }
+    const ModelSpec spec = test::spec_of(config, name);
+    for (const std::int64_t clips : {1, 2}) check_counts(spec, 0, clips);
+  }
+}
+
 TEST_CASE("image towers of tiles, packed or not, and of other positions have equal counts") {
   for (const char* const name :
        {"gemma4_standardised", "internvl_second_last_layer", "kimi_k25_images", "llama4_images",

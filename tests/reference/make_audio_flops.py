@@ -28,11 +28,24 @@ MODELS = {  # class, config, placeholder, audio tokens, spectrogram of each clip
     "qwen3_omni_moe_thinker_shorter": ("Qwen3OmniMoeThinkerForConditionalGeneration",
                                        "golden/models/qwen3_omni_moe_thinker/config.json", 98, 46,
                                        (20, 350), 52),
+    "qwen2_audio_shorter": ("Qwen2AudioForConditionalGeneration",
+                            "golden/models/qwen2_audio_clips/config.json", 98, 3, (16, 20, 14),
+                            27),
+    "qwen3_asr": ("Qwen3ASRForConditionalGeneration", "golden/models/qwen3_asr_clips/config.json",
+                  98, 26, (20, 200), 40),
+    "audioflamingo3": ("AudioFlamingo3ForConditionalGeneration",
+                       "golden/models/audioflamingo3_clips/config.json", 98, 5, (16, 20), 27),
 }
 ROOT = Path(__file__).resolve().parent.parent / "data"
 
 
+MASKS = {"omni": "feature_attention_mask", "qwen2_audio": "feature_attention_mask",
+         "qwen3_asr": "input_features_mask",
+         "audioflamingo3": "input_features_mask"}  # of sound, by a part of the model's name
+
+
 def run(name, class_name, file, placeholder, tokens, spectrogram, length):
+    """Row of a model. A third number of `spectrogram` is the frames before the silence."""
     model_class = getattr(transformers, class_name)
     config = model_class.config_class(**json.loads((ROOT / file).read_text()))
     options = {"experts_implementation": "eager"} if "Moe" in class_name else {}
@@ -40,9 +53,13 @@ def run(name, class_name, file, placeholder, tokens, spectrogram, length):
     model = model.float().eval()
     ids = torch.ones((2, length), dtype=torch.long)
     ids[:, 3:3 + tokens] = placeholder
-    inputs = {"input_ids": ids, "input_features": torch.randn((2, *spectrogram))}
-    if "omni" in name:
-        inputs["feature_attention_mask"] = torch.ones((2, spectrogram[1]), dtype=torch.long)
+    bins, frames, *sound = spectrogram
+    inputs = {"input_ids": ids, "input_features": torch.randn((2, bins, frames))}
+    for mask in (mask for part, mask in MASKS.items() if part in name):
+        inputs[mask] = torch.ones((2, frames), dtype=torch.long)
+        if sound:
+            inputs[mask][:, sound[0]:] = 0
+            inputs["attention_mask"] = torch.ones_like(ids)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model(**inputs)
     counts = {str(operation).split(".")[-1]: flops

@@ -126,6 +126,11 @@ MODELS = {
         "adapter_config": {"vision_feature_layer": [-1, -2], "hidden_size": 40,
                            "num_attention_heads": 5, "num_key_value_heads": 5, "head_dim": 6,
                            "intermediate_size": 44, "text_hidden_size": 48}}),
+    "musicflamingo": ("MusicFlamingoForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen2"}, "audio_token_id": 100,
+        "audio_config": {key: value for key, value in WHISPER.items()
+                         if not key.startswith("encoder_") and key != "d_model"}
+        | {"model_type": "audioflamingo3_encoder"}}),
     "nanochat": ("NanoChatForCausalLM", {**TEXT, "attention_bias": True}),
     "ovis2": ("Ovis2ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "qwen2"}, "hidden_size": 48,

@@ -257,6 +257,19 @@ MODELS = {
         "video_token_id": 96, "image_start_token_id": IMAGE_BEGINS,
         "image_end_token_id": IMAGE_ENDS},
         lambda g: typed(prompt(g, 6, 4), patches(g, (96,), (4, 6), (4, 4)))),
+    "exaone4_5_images": ("Exaone4_5_ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "exaone4", "head_dim": 12, "sliding_window": 8,
+                        "layer_types": ["sliding_attention", "full_attention"]},
+        "vision_config": {**OMNI_VISION, "num_heads": 4, "hidden_size": 32,
+                          "num_key_value_heads": 2},
+        "image_token_id": IMAGE, "video_token_id": 96},
+        lambda g: typed(prompt(g, 6, 4), patches(g, (96,), (4, 6), (4, 4)))),
+    "hyperclovax_vision_v2_images": ("HyperCLOVAXVisionV2ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "hyperclovax", "tie_word_embeddings": False},
+        "vision_config": {**OMNI_VISION, "model_type": "qwen2_5_vl_vision",
+                          "out_hidden_size": 36},
+        "image_token_id": IMAGE, "video_token_id": 96, "tie_word_embeddings": False},
+        lambda g: typed(prompt(g, 6, 4), patches(g, (96,), (4, 6), (4, 4)))),
     "voxtral_clips": ("VoxtralForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 12}, "audio_config": VOXTRAL, "audio_token_id": AUDIO},
         clips),
@@ -451,6 +464,13 @@ def as_internvl_chat(weights, config):
                      "llm_config": text, "vision_config": vision}
 
 
+def drop_padding(inputs):
+    """Removes frames of sound that the mask hides behind those of every clip."""
+    mask = inputs.pop("input_features_mask", None)
+    if mask is not None:
+        inputs["input_features"] = inputs["input_features"][..., :int(mask.sum(1).max())]
+
+
 def make(folder, name, class_name, config, draw_inputs):
     generator = torch.Generator().manual_seed(11)
     model_class = getattr(transformers, class_name)
@@ -476,6 +496,8 @@ def make(folder, name, class_name, config, draw_inputs):
     prompt = inputs.get("generate")
     outputs = {key: value.float() if value.is_floating_point() else value
                for key, value in record(model, inputs).items()}
+    for part in (inputs, prompt or {}):
+        drop_padding(part)
     tensors = {key: value for key, value in inputs.items() if value.is_floating_point()}
     listed = {key: "inputs.safetensors" if key in tensors else value.tolist()
               for key, value in inputs.items()}

@@ -76,6 +76,17 @@ TEST_CASE("FLOPs of audio towers, projectors and text equal the reference code's
         recorded_flops("qwen3_omni_moe_thinker"));
 }
 
+TEST_CASE("FLOPs of towers whose clips are masked, or in windows, equal the reference code's") {
+  const auto flops = [](const std::string& folder, std::int64_t tokens, std::int64_t frames) {
+    const auto path = data_folder() / "golden/models" / folder;
+    return prefill(load_model(path.string()).spec, 2, tokens, frames).figures.forward.matrix_flops;
+  };
+  CHECK(flops("qwen3_asr_clips", 40, 200) == recorded_flops("qwen3_asr"));
+  CHECK(flops("audioflamingo3_clips", 27, 20) == recorded_flops("audioflamingo3"));
+  // A clip of 14 frames, completed to 20: the projector's rows of silence are dropped.
+  CHECK(flops("qwen2_audio_clips", 27, 14) == recorded_flops("qwen2_audio_shorter"));
+}
+
 TEST_CASE("tower and projector are components, with their share of the prefill") {
   // Voxtral's tiny tower: 40 positions of width 32, an FFN of 128, 16 mel bins and two layers; its
   // projector maps rows of 128 to 48 and these to 48.
@@ -109,6 +120,22 @@ TEST_CASE("a clip becomes the published number of audio tokens") {
   const ModelSpec omni3 =
       with_audio("qwen3_omni_moe_thinker", {{"max_source_positions", 1500}, {"n_window", 50}});
   CHECK(tokens_of(omni3) == 30 * 13);
+}
+
+TEST_CASE("silence behind a clip becomes no tokens where the class masks it") {
+  // Qwen2-Audio (arXiv 2407.10759, section 2): a row of its encoder stands for about 40 ms.
+  const auto folder = data_folder() / "golden/models/qwen2_audio_clips";
+  auto config = read_json(folder / "config.json");
+  config["audio_config"]["max_source_positions"] = 1500;
+  const ModelSpec qwen2_audio = spec_of(config, "qwen2_audio");
+  CHECK(tokens_of(qwen2_audio) == 750);
+  CHECK(tokens_of(qwen2_audio, 5) == 125);
+  CHECK(tokens_of(qwen2_audio, 31) == 775);
+  // Its tower and projector compute whole segments all the same.
+  const Counted five = prefill(qwen2_audio, 1, 200, 500);
+  const Counted thirty = prefill(qwen2_audio, 1, 200, 3000);
+  CHECK(flops_of(five, Part::audio_tower) == flops_of(thirty, Part::audio_tower));
+  CHECK(flops_of(five, Part::projector) == flops_of(thirty, Part::projector));
 }
 
 TEST_CASE("segments of Qwen3-Omni see those of their window of 8 seconds") {

@@ -240,7 +240,7 @@ void read_blenderbot_small(ConfigReader& config, ModelSpec& spec) {
   family.positions_when_absent = 512;
   family.embedding_norm = true;
   read_encoder_decoder(config, spec, family);
-  spec.not_run = "its norm of the embedding before positions has no kernel here yet";
+  spec.embedding.norm_before_positions = true;
 }
 
 /// Cross-attention of TrOCR's decoder, which a decoder alone loads and does not read: keys and

@@ -93,24 +93,11 @@ void read_axk1(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"head_dim"});
   read_decoder(config, spec, deepseek_defaults(32768));
   read_latent_attention(config, spec, {});
-  const ExpertsSpec experts = read_balanced_experts(
+  ExpertsSpec experts = read_balanced_experts(
       config, {{"n_routed_experts", "num_local_experts"}, 192, 8}, {2048, 2.5, {8, 4}});
-  StackSpec& stack = *spec.decoder;
+  experts.output_norm = true;
   config.expect_number("moe_layer_freq", 1);
-  spread_experts(config, stack, experts, 1);
-  std::int64_t sparse = 0;
-  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
-    if (stack.ffn_of(stack.variant(layer)).experts) ++sparse;
-  }
-  if (sparse > 0) {
-    spec.counted_only.push_back({"decoder.layers.mlp.output_norm.weight",
-                                 {spec.hidden_size},
-                                 WeightRole::norm,
-                                 sparse,
-                                 ModelPart::text,
-                                 CountedUse::loaded});
-  }
-  spec.not_run = "its norm of the experts' output has no kernel yet";
+  spread_experts(config, *spec.decoder, experts, 1);
   config.ignore({"num_nextn_predict_layers", "num_mtp_layers"});
 }
 
@@ -135,6 +122,20 @@ void read_glm4v_moe_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = glm4_moe_defaults();
   defaults.bias_when_absent = true;
   read_glm4_moe_with(config, spec, defaults);
+}
+
+// As published, or as the class names it.
+constexpr NameRule kExpertsOutputNorm[] = {
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_mlp_layernorm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.mlp.post_mlp_layernorm.%"},
+};
+
+NameTable axk1_names() {
+  NameTable names = deepseek_names();
+  names.rules.insert(names.rules.begin(), kExpertsOutputNorm);
+  // Files store one for each dense layer too, which no layer reads.
+  names.extras.push_back({"post_mlp_layernorm.weight", ExtraKind::unused_norm});
+  return names;
 }
 
 NameTable normed_moe_names() {  // norms on queries and keys, no latent vectors
@@ -186,7 +187,7 @@ std::vector<Family> deepseek_families() {
       {.model_types = {"axk1", "AXK1"},
        .classes = llama_classes("AXK1"),
        .reader = read_axk1,
-       .names = None("its norm of the experts' output does not run"),
+       .names = axk1_names(),
        .gguf = None("not supported yet")},
       {.model_types = {"glm4v_moe_text", "Glm4vMoe_text"},  // inside GLM-4.5V
        .classes = llama_classes("Glm4vMoeText"),

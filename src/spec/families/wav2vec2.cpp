@@ -277,24 +277,19 @@ void read_unispeech_sat(ConfigReader& config, ModelSpec& spec) {
 }
 
 /// WavLM: wav2vec 2.0 with relative positions, which a gate of each query scales (arXiv 2110.13900,
-/// section 3.1). They are counted.
+/// section III-A).
 void read_wavlm(ConfigReader& config, ModelSpec& spec) {
   read_wav2vec2(config, spec);
-  const StackSpec& stack = *spec.encoder;
-  const std::int64_t heads = stack.self_attention.num_attention_heads;
-  constexpr std::int64_t kGates = 8;
-  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape,
-                       std::int64_t repeat) {
-    spec.counted_only.push_back({"encoder." + name, std::move(shape),
-                                 WeightRole::relative_position_bias, repeat, ModelPart::audio,
-                                 CountedUse::loaded});
-  };
-  add("relative_positions.weight", {config.size_or({"num_buckets"}, 320), heads}, 1);
-  add("layers.position_gate.weight", {kGates, stack.self_attention.head_dim}, stack.num_layers);
-  add("layers.position_gate.bias", {kGates}, stack.num_layers);
-  add("layers.position_gate.scale", {heads}, stack.num_layers);
-  config.ignore({"max_bucket_distance", "num_ctc_classes", "replace_prob"});
-  spec.not_run = "its gated relative positions have no kernel yet";
+  PositionSpec& position = spec.position;
+  position.kind = PositionKind::relative_bias;
+  position.num_buckets = config.size_or({"num_buckets"}, 320);
+  position.max_distance = config.size_or({"max_bucket_distance"}, 800);
+  // Small distances have a bucket each: a quarter of all in either direction.
+  if (position.max_distance <= position.num_buckets / 4) {
+    config.fail("max_bucket_distance", "is not above num_buckets / 4", "use a larger distance");
+  }
+  spec.encoder->self_attention.gates_position_bias = true;
+  config.ignore({"num_ctc_classes", "replace_prob"});
 }
 
 ModelClasses wav2vec2_classes(const std::string& prefix) {
@@ -376,6 +371,14 @@ ModelClasses speaker_classes(const std::string& prefix) {
   return either_of(speech_pretraining_classes(prefix), one_class(prefix + "ForXVector"));
 }
 
+constexpr NameRule kWavLm[] = {
+    {"encoder.relative_attention_bias.%", "encoder.layers.0.attention.rel_attn_embed.%"},
+    {"encoder.layers.attention.position_gate.%",
+     "encoder.layers.{}.attention.gru_rel_pos_linear.%"},
+    {"encoder.layers.attention.position_gate.scale",
+     "encoder.layers.{}.attention.gru_rel_pos_const"},
+};
+
 Family wav2vec2_family(std::string_view model_type, ModelClasses classes,
                        std::string_view stored_prefix, FamilyReader reader) {
   return {.model_types = {model_type},
@@ -400,7 +403,7 @@ std::vector<Family> wav2vec2_families() {
       {.model_types = {"wavlm"},
        .classes = either_of(wav2vec2_classes("WavLM"), one_class("WavLMForXVector")),
        .reader = read_wavlm,
-       .names = None("its gated relative positions have no kernel yet"),
+       .names = NameTable{{kWavLm, kWav2vec2}, {"wavlm."}, {}},
        .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -32,6 +32,7 @@ enum class ExtraKind {
   untied_head,             ///< separate values for a head that the config calls tied
   unused_head,             ///< a head that only training uses
   unused_key_values,       ///< projections of a layer that shares an earlier one's keys
+  unused_norm,             ///< of a layer that has none
   layer_constant,          ///< an untrained number of a layer
   decay_buffer,            ///< decays of lightning attention, computed from the layer's number
   multi_token_prediction,  ///< layers after the model's last

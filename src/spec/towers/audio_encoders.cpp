@@ -1,5 +1,6 @@
 // Audio towers: Whisper's encoder in Voxtral, Qwen2-Audio (arXiv 2407.10759), Qwen2.5-Omni (arXiv
 // 2503.20215) and, behind 2-D convolutions, Qwen3-Omni (arXiv 2509.17765).
+#include "../rope.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -145,6 +146,7 @@ AudioTowerSpec read_averaged_whisper(ConfigReader& config) {
     audio.fail("max_source_positions", "is odd", "use an even number, as the pooling does");
   }
   audio.finish();
+  tower.rule = ClipRule::masked;
   return tower;
 }
 
@@ -153,7 +155,7 @@ AudioTowerSpec read_averaged_whisper(ConfigReader& config) {
 void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec) {
   AudioTowerSpec tower = read_averaged_whisper(config);
   tower.projector = {GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
-                     LinearStep{"linear", spec.hidden_size, true}};
+                     LinearStep{"linear", spec.hidden_size, true}, SilenceStep{}};
   config.ignore({"hidden_size", "ignore_index"});
   spec.audio_tower = std::move(tower);
 }
@@ -162,15 +164,20 @@ void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec) {
   AudioTowerSpec tower = read_averaged_whisper(config);
   const bool bias = config.flag_or({"projector_bias"}, true);
   tower.projector = {
-      GroupStep{RowGroup::mean, kAveraged}, NormStep{"norm", tower.stack.norm},
+      GroupStep{RowGroup::mean, kAveraged},
+      NormStep{"norm", tower.stack.norm},
       LinearStep{"up", spec.hidden_size, bias},
       ActivationStep{read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)},
-      LinearStep{"down", spec.hidden_size, bias}};
-  // Sound's positions in time, which turn the tower's rows.
+      LinearStep{"down", spec.hidden_size, bias},
+      SilenceStep{}};
+  spec.audio_tower = std::move(tower);
+}
+
+void read_musicflamingo_tower(ConfigReader& config, ModelSpec& spec) {
+  read_audioflamingo3_tower(config, spec);
   config.ignore({"audio_bos_token_id", "audio_eos_token_id", "audio_frame_step", "rope_parameters",
                  "rope_theta", "head_dim"});
-  spec.audio_tower = std::move(tower);
-  spec.not_run = "its audio tower is not tested yet";
+  spec.not_run = "positions in time that turn its tower's rows have no kernel yet";
 }
 
 void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec) {
@@ -180,6 +187,9 @@ void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec) {
   AudioTowerSpec tower = read_whisper_encoder(audio);
   tower.position = {};
   tower.position.kind = PositionKind::rotary;
+  tower.position.max_position_embeddings = positions;
+  tower.position.rope = read_rope(audio, tower.position, tower.stack.self_attention.head_dim,
+                                  {.partial_rotary_factor = 0.5});
   tower.stack.final_norm = tower.stack.norm;
   set_segment(tower, positions);
   const std::int64_t inner = tower.stack.ffn.intermediate_size;
@@ -192,7 +202,8 @@ void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec) {
   tower.projector = {
       GroupStep{RowGroup::side_by_side, grouped}, LinearStep{"up", 2 * spec.hidden_size, true},
       ActivationStep{read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)},
-      LinearStep{"down", spec.hidden_size, true}};
+      LinearStep{"down", spec.hidden_size, true}, SilenceStep{}};
+  tower.rule = ClipRule::masked;
   spec.audio_tower = std::move(tower);
   spec.not_run = "its audio tower is not tested yet";
 }

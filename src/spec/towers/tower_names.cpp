@@ -137,55 +137,6 @@ constexpr NameRule kInternvl[] = {
     {"projector.norm.%", "multi_modal_projector.layer_norm.%"},
 };
 
-// Whisper's encoder as the audio tower of another model.
-constexpr NameRule kWhisperTower[] = {
-    {"audio_tower.embeddings.conv1.%", "audio_tower.conv1.%"},
-    {"audio_tower.embeddings.conv2.%", "audio_tower.conv2.%"},
-    {"audio_tower.embeddings.position_embeddings.%", "audio_tower.embed_positions.%"},
-    {"audio_tower.encoder.layers.attention.query.%", "audio_tower.layers.{}.self_attn.q_proj.%"},
-    {"audio_tower.encoder.layers.attention.key.%", "audio_tower.layers.{}.self_attn.k_proj.%"},
-    {"audio_tower.encoder.layers.attention.value.%", "audio_tower.layers.{}.self_attn.v_proj.%"},
-    {"audio_tower.encoder.layers.attention.output.%", "audio_tower.layers.{}.self_attn.out_proj.%"},
-    {"audio_tower.encoder.layers.attention_norm.%", "audio_tower.layers.{}.self_attn_layer_norm.%"},
-    {"audio_tower.encoder.layers.mlp.up.%", "audio_tower.layers.{}.fc1.%"},
-    {"audio_tower.encoder.layers.mlp.down.%", "audio_tower.layers.{}.fc2.%"},
-    {"audio_tower.encoder.layers.mlp_norm.%", "audio_tower.layers.{}.final_layer_norm.%"},
-};
-
-constexpr NameRule kQwen2Audio[] = {
-    {"audio_projector.norm.%", "audio_tower.layer_norm.%"},
-    {"audio_projector.linear.%", "multi_modal_projector.linear.%"},
-};
-
-constexpr NameRule kVoxtral[] = {
-    {"audio_tower.encoder.final_norm.%", "audio_tower.layer_norm.%"},
-    {"audio_projector.up.%", "multi_modal_projector.linear_1.%"},
-    {"audio_projector.down.%", "multi_modal_projector.linear_2.%"},
-};
-
-// Qwen2.5-Omni stores the queries, keys and values of its image tower apart.
-constexpr NameRule kOmni[] = {
-    {"audio_projector.norm.%", "audio_tower.ln_post.%"},
-    {"audio_projector.linear.%", "audio_tower.proj.%"},
-    {"audio_tower.first_and_last_token", "audio_tower.audio_bos_eos_token.weight"},
-    {"vision_tower.encoder.layers.attention.query.%", "visual.blocks.{}.attn.q.%"},
-    {"vision_tower.encoder.layers.attention.key.%", "visual.blocks.{}.attn.k.%"},
-    {"vision_tower.encoder.layers.attention.value.%", "visual.blocks.{}.attn.v.%"},
-};
-
-constexpr NameRule kOmni3[] = {
-    {"audio_tower.embeddings.conv1.%", "audio_tower.conv2d1.%"},
-    {"audio_tower.embeddings.conv2.%", "audio_tower.conv2d2.%"},
-    {"audio_tower.embeddings.conv3.%", "audio_tower.conv2d3.%"},
-    {"audio_tower.embeddings.input.weight", "audio_tower.conv_out.weight"},
-    {"audio_tower.encoder.final_norm.%", "audio_tower.ln_post.%"},
-    {"audio_projector.up.%", "audio_tower.proj1.%"},
-    {"audio_projector.down.%", "audio_tower.proj2.%"},
-    {"deepstack.norm.%", "visual.merger_list.{}.ln_q.%"},
-    {"deepstack.up.%", "visual.merger_list.{}.mlp.0.%"},
-    {"deepstack.down.%", "visual.merger_list.{}.mlp.2.%"},
-};
-
 // Qwen2-VL to Qwen3.5. Rules for one path are those of one generation after the other.
 constexpr NameRule kQwen[] = {
     {"vision_tower.embeddings.patch_embeddings.%", "visual.patch_embed.proj.%"},
@@ -212,6 +163,13 @@ constexpr NameRule kQwen[] = {
     {"deepstack.norm.%", "visual.deepstack_merger_list.{}.norm.%"},
     {"deepstack.up.%", "visual.deepstack_merger_list.{}.linear_fc1.%"},
     {"deepstack.down.%", "visual.deepstack_merger_list.{}.linear_fc2.%"},
+};
+
+// HyperCLOVA X calls the tower vision_model, and transformers its own projector projector.
+constexpr auto kQwenAlone = without(std::to_array(kQwen), "", "visual.");
+constexpr NameRule kHyperclovax[] = {
+    {"projector.linear.%", "vision_projector.%"},
+    {"projector.linear.%", "projector.%"},
 };
 
 constexpr NameRule kGlm4v[] = {
@@ -375,15 +333,6 @@ constexpr NameRule kPaligemma[] = {
     {"projector.linear.%", "multi_modal_projector.linear.%"},
 };
 
-/// Names of a thinker, by itself or inside the whole model.
-NameTable thinker_names(std::span<const NameRule> own) {
-  return {{kWhisperTower, own, kQwen},
-          {"thinker.", "thinker.model."},
-          {{"talker.", ExtraKind::speech_output, NamePart::beginning},
-           {"token2wav.", ExtraKind::speech_output, NamePart::beginning},
-           {"code2wav.", ExtraKind::speech_output, NamePart::beginning}}};
-}
-
 }  // namespace
 
 NameTable wrapped_clip_names(std::span<const NameRule> projector) {
@@ -425,12 +374,9 @@ NameTable wrapped_internvl_chat_names() { return {{kInternvlChat}, {}, {}}; }
 
 NameTable wrapped_qwen_names() { return {{kQwen}, {"model."}, {}}; }
 
-NameTable wrapped_qwen2_audio_names() { return {{kWhisperTower, kQwen2Audio}, {"model."}, {}}; }
-
-NameTable wrapped_voxtral_names() { return {{kWhisperTower, kVoxtral}, {"model."}, {}}; }
-
-NameTable wrapped_qwen2_5_omni_names() { return thinker_names(kOmni); }
-NameTable wrapped_qwen3_omni_names() { return thinker_names(kOmni3); }
+NameTable wrapped_hyperclovax_names() {
+  return {{kQwenAlone, kHyperclovax}, {"model.", "vision_model.", "model.vision_model."}, {}};
+}
 
 NameTable wrapped_glm4v_names() { return {{kGlm4v}, {"model."}, {}}; }
 
@@ -440,6 +386,7 @@ NameTable wrapped_gemma4_names() { return {{kGemma4}, {"model."}, {}}; }
 
 std::span<const NameRule> two_layer_projector_rules() { return kTwoLayers; }
 std::span<const NameRule> tiled_projector_rules() { return kTiled; }
+std::span<const NameRule> qwen_tower_rules() { return kQwen; }
 std::span<const NameRule> clip_tower_rules() { return kClip; }
 std::span<const NameRule> unwrapped_clip_tower_rules() { return kClipInTower; }
 std::span<const NameRule> gemma3_projector_rules() { return kGemma3; }

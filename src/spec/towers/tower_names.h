@@ -20,6 +20,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_internvl_names();
 [[nodiscard]] NameTable wrapped_internvl_chat_names();
 [[nodiscard]] NameTable wrapped_qwen_names();
+[[nodiscard]] NameTable wrapped_hyperclovax_names();
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
@@ -32,12 +33,17 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_phi3_v_names();
 [[nodiscard]] NameTable wrapped_qwen2_audio_names();
 [[nodiscard]] NameTable wrapped_voxtral_names();
+[[nodiscard]] NameTable wrapped_audioflamingo3_names();
+[[nodiscard]] NameTable wrapped_qwen3_asr_names();
+[[nodiscard]] NameTable wrapped_glm_asr_names();
 [[nodiscard]] NameTable wrapped_qwen2_5_omni_names();
 [[nodiscard]] NameTable wrapped_qwen3_omni_names();
 /// Two linear layers (LLaVA).
 [[nodiscard]] std::span<const NameRule> two_layer_projector_rules();
 /// Two linear layers and the vector at the end of a row (LLaVA-NeXT).
 [[nodiscard]] std::span<const NameRule> tiled_projector_rules();
+/// Qwen2-VL to Qwen3.5.
+[[nodiscard]] std::span<const NameRule> qwen_tower_rules();
 [[nodiscard]] std::span<const NameRule> clip_tower_rules();
 /// Those of a tower without the module vision_model around it.
 [[nodiscard]] std::span<const NameRule> unwrapped_clip_tower_rules();

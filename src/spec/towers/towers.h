@@ -84,6 +84,8 @@ void read_exaone4_5_tower(ConfigReader& config, ModelSpec& spec);
 void read_hyperclovax_vision_tower(ConfigReader& config, ModelSpec& spec);
 /// Audio Flamingo 3: Whisper's encoder, an average of two rows, an MLP of two layers.
 void read_audioflamingo3_tower(ConfigReader& config, ModelSpec& spec);
+/// Music Flamingo: Audio Flamingo 3, whose rows are turned by their time.
+void read_musicflamingo_tower(ConfigReader& config, ModelSpec& spec);
 /// VideoLLaMA 3: SigLIP with 2-D RoPE in place of positions, an MLP of two layers.
 void read_video_llama3_tower(ConfigReader& config, ModelSpec& spec);
 /// Idefics2: SigLIP, an MLP, and a resampler of latents.
