@@ -387,8 +387,8 @@ void refuse_unknown_keys(const nlohmann::json& given, const nlohmann::json& know
     if (found == known.end()) {
       throw Error(
           ErrorCode::invalid_input, fmt::format("unknown key \"{}\"", key), where,
-          "remove it, or correct its name: `headroom machines show h100-80gb --format json` "
-          "has the known ones");
+          "remove it, or correct its name: the JSON of `headroom machines show h100-80gb` has "
+          "the known ones");
     }
     refuse_unknown_keys(value, *found, fmt::format("{}/{}", where, key));
   }

@@ -33,11 +33,11 @@ int threads_that_start(int count) {
 void require_threads(int count) {
   const int started = threads_that_start(count);
   if (started == count) return;
-  throw Error(ErrorCode::missing_resource,
-              fmt::format("the system starts only {} of {} threads", started, count), {},
-              fmt::format("use --threads {}, or raise the limit: ulimit -u, a container's limit of "
-                          "processes, or ulimit -v",
-                          started));
+  throw Error(
+      ErrorCode::missing_resource,
+      fmt::format("the system starts only {} of {} threads", started, count), {},
+      "use fewer threads, or raise the limit: ulimit -u, ulimit -v, or a container's number of "
+      "processes");
 }
 
 }  // namespace headroom::measured

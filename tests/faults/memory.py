@@ -38,7 +38,7 @@ def threads_that_do_not_start(faults):
 
     for arguments in (["measure", "layer-self-attention", "--runs", "1", "--threads", "4", "-o", "report.txt"],
                       ["calibrate", "--quick", "--threads", "2"]):
-        faults.refused(arguments, 3, "starts only 1 of", "--threads 1", timeout=60, preexec_fn=limit_stacks)
+        faults.refused(arguments, 3, "starts only 1 of", "fewer threads", timeout=60, preexec_fn=limit_stacks)
     faults.check(faults.files() == [], f"leaves {faults.files()}")
     plan = ["plan", "gpt2", "--machine", "h100-80gb", "--count", "8", "--train", "--search-threads", "4", "-f", "csv"]
     done = faults.run(*plan, preexec_fn=limit_stacks)
