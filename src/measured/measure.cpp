@@ -235,10 +235,9 @@ std::int64_t micro_batches_of(const Workload& workload, const MeasureOptions& op
 
 PlannedRun planned_run(const Workload& workload, const MeasureOptions& options) {
   const bool generates = options.phase == MeasuredPhase::generate;
-  PlannedRun run{workload,        generates ? options.new_tokens : 0,
-                 options.storage, options.outputs,
-                 options.backend, micro_batches_of(workload, options),
-                 options.activations};
+  PlannedRun run{
+      workload,        generates ? options.new_tokens : 0,  options.storage,    options.outputs,
+      options.backend, micro_batches_of(workload, options), options.activations};
   run.workload.batch_size /= run.micro_batches;
   return run;
 }
