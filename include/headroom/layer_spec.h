@@ -64,10 +64,10 @@ struct ExpertsSpec {
   /// The dense network runs too, and both are added, each after a norm of its own; router and
   /// experts read the residual stream (Gemma 4).
   bool beside_dense = false;
+  bool output_norm = false;  ///< the stack's norm of the sum of routed and shared experts (A.X K1)
   ExpertSelection selection = ExpertSelection::best_scores;
   std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
   double activation_limit = 0;                 ///< of routed experts; see FfnSpec
-  bool output_norm = false;  ///< the stack's norm of the sum of routed and shared experts (A.X K1)
 };
 
 struct FfnSpec {
