@@ -8,18 +8,23 @@ set(HEADROOM_MACHINES
   a40
   apple-m1
   apple-m1-max
+  apple-m1-pro
   apple-m1-ultra
   apple-m2
   apple-m2-max
+  apple-m2-pro
   apple-m2-ultra
+  apple-m3
   apple-m3-max
+  apple-m3-pro
   apple-m3-ultra
   apple-m4
-  apple-m5
   apple-m4-max
   apple-m4-pro
+  apple-m5
   b200
   b300
+  dgx-spark
   epyc-7763
   epyc-9654
   epyc-9755
@@ -35,6 +40,7 @@ set(HEADROOM_MACHINES
   h100-nvl-94gb
   h20-96gb
   h200-141gb
+  h200-nvl-141gb
   h800-80gb
   jetson-agx-orin-64gb
   jetson-thor
@@ -49,11 +55,17 @@ set(HEADROOM_MACHINES
   mi325x
   mi350x
   mi355x
+  rtx-3060
   rtx-3080
   rtx-3090
+  rtx-4060-ti-16gb
+  rtx-4070
   rtx-4070-ti
+  rtx-4070-ti-super
   rtx-4080
+  rtx-4080-super
   rtx-4090
+  rtx-5060-ti-16gb
   rtx-5070
   rtx-5070-ti
   rtx-5080
@@ -62,7 +74,9 @@ set(HEADROOM_MACHINES
   rtx-a6000
   rtx-pro-6000-blackwell
   rx-7900-xtx
+  rx-9070-xt
   ryzen-9-7950x
+  ryzen-ai-max-395
   t4
   tpu-v4
   tpu-v5e

@@ -202,9 +202,8 @@ class SweepProgram {
       for (const Node& node : block.nodes) {
         const NodeAnalysis& one = *next++;
         const Cost& cost = one.cost.forward;
-        const double kernels = one.weights_read.empty()
-                                   ? 0
-                                   : static_cast<double>(block.repeat.evaluate(graph.sizes));
+        const double kernels =
+            one.weights_read.empty() ? 0 : static_cast<double>(block.repeat.evaluate(graph.sizes));
         nodes_.push_back({is_layer_gemm(block, node), kernels,
                           BatchFormula(cost.matrix_flops, graph.sizes),
                           BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes),

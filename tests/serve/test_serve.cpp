@@ -483,8 +483,9 @@ TEST_CASE("published throughputs of TensorRT-LLM are simulated within 4 % in the
   for (const auto& row : runs["rows"]) errors.push_back(throughput_error(question_of(row), row));
   REQUIRE(errors.size() == 20);
   std::ranges::sort(errors);
-  MESSAGE("median ", errors[10], ", worst ", errors.back());
-  CHECK(errors[10] < 0.04);
+  const double median = (errors[9] + errors[10]) / 2;
+  MESSAGE("median ", median, ", worst ", errors.back());
+  CHECK(median < 0.04);
   CHECK(errors[17] < 0.10);  // nine of ten
 }
 

@@ -345,7 +345,7 @@ TEST_CASE("weights whose type or names are not known come with a note") {
   CHECK(unknown_type.front().find("\"float24\" of weights is not known") != std::string::npos);
   const nlohmann::json fp8 = {{"quant_method", "fp8"},
                               {"modules_to_not_convert", {"model.layers.0.mlp.gate"}}};
-  nlohmann::json unstored = read_json(data_folder() / "towers/tiny/phi3_v.config.json");
+  nlohmann::json unstored = read_json(data_folder() / "towers/tiny/ovis2.config.json");
   unstored["quantization_config"] = fp8;
   const ModelSpec unrun = spec_of(unstored);
   const Names unnamed = stored_weights(unrun, build_graph(unrun, {})).notes;
