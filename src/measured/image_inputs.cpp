@@ -119,6 +119,21 @@ TowerInputs read_images(const checkpoint::SafetensorsFile& file, const std::stri
   return images;
 }
 
+namespace {
+
+/// Sides of whole tiles, at most `most` along each, where sizes are those of the tiles; any size
+/// where a list has the tiles.
+bool has_whole_tiles(const TowerSpec& tower, ImageSize size, std::int64_t most) {
+  if (tower.rule == ImageRule::tiles_of_list) return true;
+  const std::int64_t side = tower.embedding.image->image_size;
+  const auto fits_tiles = [&](std::int64_t length) {
+    return length >= side && length % side == 0 && length / side <= most;
+  };
+  return fits_tiles(size.height) && fits_tiles(size.width);
+}
+
+}  // namespace
+
 TowerInputs read_tiles(const checkpoint::SafetensorsFile& file, const std::string& name,
                        const ModelSpec& spec, const std::vector<ImageSize>& sizes) {
   const StoredTensor* const tensor = file.find(name);
@@ -132,12 +147,16 @@ TowerInputs read_tiles(const checkpoint::SafetensorsFile& file, const std::strin
   TowerInputs images;
   std::vector<std::int64_t> stored_tiles;  // those that images fill
   bool fills_slots = true;                 // no image needs more tiles than the tensor has for it
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  const std::int64_t most = slots > 0 ? slots : stored.count;
+  for (std::size_t i = 0; i < sizes.size() && fills_slots; ++i) {
+    fills_slots = has_whole_tiles(*spec.tower, sizes[i], most);
+    if (!fills_slots) break;
     images.tilings.push_back(stated_tiling(*spec.tower, sizes[i]));
     const ImageTiling& tiling = images.tilings.back();
     const auto first = slots > 0 ? static_cast<std::int64_t>(i) * slots : std::ssize(stored_tiles);
     const std::int64_t tiles = 1 + tiling.tile_rows * tiling.tile_columns;
-    fills_slots = fills_slots && (slots == 0 || tiles <= slots);
+    fills_slots = tiles <= most;
+    if (!fills_slots) break;
     for (std::int64_t tile = 0; tile < tiles; ++tile) stored_tiles.push_back(first + tile);
   }
   const std::int64_t wanted = slots > 0 ? std::ssize(sizes) * slots : std::ssize(stored_tiles);

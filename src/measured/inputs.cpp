@@ -56,7 +56,12 @@ class TokenReader {
     const auto rows = integer_rows(key);
     inputs.batch = static_cast<std::int64_t>(rows.size());
     inputs.seq_len = static_cast<std::int64_t>(rows.front().size());
-    inputs.ids = flatten(rows, key, spec_.embedding.vocab_size);
+    inputs.ids = flatten(rows, key);
+    for (const std::int64_t id : inputs.ids) {
+      const bool placeholder =
+          std::ranges::find(spec_.tower_tokens, id) != spec_.tower_tokens.end();
+      if (!placeholder) require_below(id, spec_.embedding.vocab_size, key);
+    }
     std::vector<std::int64_t> unfilled = inputs.ids;
     std::erase_if(unfilled, [&](std::int64_t id) { return is_filled(spec_, id); });
     require_text_tokens(unfilled, spec_, place_of(key));
@@ -67,7 +72,8 @@ class TokenReader {
   [[nodiscard]] std::vector<std::int64_t> values_like(const char* key, const TokenInputs& tokens,
                                                       std::int64_t limit) const {
     const auto rows = integer_rows(key);
-    std::vector<std::int64_t> values = flatten(rows, key, limit);
+    std::vector<std::int64_t> values = flatten(rows, key);
+    for (const std::int64_t value : values) require_below(value, limit, key);
     if (values.size() != tokens.ids.size()) fail(key, "does not have the shape of the tokens");
     return values;
   }
@@ -190,21 +196,18 @@ class TokenReader {
     return values;
   }
 
-  [[nodiscard]] std::vector<std::int64_t> flatten(const Rows& rows, const char* key,
-                                                  std::int64_t limit) const {
+  [[nodiscard]] std::vector<std::int64_t> flatten(const Rows& rows, const char* key) const {
     std::vector<std::int64_t> values;
     for (const auto& row : rows) {
       if (row.size() != rows.front().size()) fail(key, "has sequences of different lengths");
-      for (const std::int64_t value : row) {
-        const bool placeholder =
-            std::ranges::find(spec_.tower_tokens, value) != spec_.tower_tokens.end();
-        if (!placeholder && (value < 0 || value >= limit)) {
-          fail(key, fmt::format("{} is not from 0 to {}", value, limit - 1));
-        }
-        values.push_back(value);
-      }
+      values.insert(values.end(), row.begin(), row.end());
     }
     return values;
+  }
+
+  void require_below(std::int64_t value, std::int64_t limit, const char* key) const {
+    if (value >= 0 && value < limit) return;
+    fail(key, fmt::format("{} is not from 0 to {}", value, limit - 1));
   }
 
   const json& object_;

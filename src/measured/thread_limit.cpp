@@ -14,9 +14,10 @@ namespace {
 
 /// Most threads, up to `count`, that exist at once, this one included.
 int threads_that_start(int count) {
+  // `end` is abandoned before the threads are joined, which wakes them if memory ends here.
+  std::vector<std::jthread> others;
   std::promise<void> end;
   const std::shared_future<void> ended = end.get_future().share();
-  std::vector<std::jthread> others;
   try {
     while (static_cast<int>(others.size()) + 1 < count) {
       others.emplace_back([ended] { ended.wait(); });

@@ -40,7 +40,8 @@ constexpr std::array<std::string_view, 1> kBuses{"PCIe"};
 
 /// NVLink SHARP reduces 275 GB/s of a buffer among 8 H100 with 450 GB/s (github.com/NVIDIA/
 /// nccl-tests, issue 212), and 123 among 8 H800 with 200 (github.com/NVIDIA/nccl, issue 1374).
-constexpr double kSwitchShare = 0.61;
+/// This is of the 0.80 that links reach (efficiency.cpp); of NVLink 5, it is assumed.
+constexpr double kSwitchShare = 0.61 / 0.80;
 constexpr std::array<std::string_view, 2> kReducingSwitches{"NVLink 4", "NVLink 5"};
 /// Fewer devices of these links are joined by bridges.
 constexpr std::int64_t kSwitchedDevices = 8;
@@ -126,7 +127,7 @@ double switch_all_reduce_rate(Purpose purpose, const DeviceRates& rates,
                        link.devices_per_node >= kSwitchedDevices &&
                        ranks <= link.devices_per_node &&
                        is_among(link.intra_node_kind, kReducingSwitches);
-  return reduces ? kSwitchShare * link.intra_node_bytes_per_s : 0;
+  return reduces ? kSwitchShare * rates.efficiency.network * link.intra_node_bytes_per_s : 0;
 }
 
 double engine_all_reduce_rate(Purpose purpose, const DeviceRates& rates,

@@ -39,8 +39,8 @@ double kernel_seconds(Architecture architecture) {
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
 constexpr double kNcclLatency = 24e-6;
 constexpr double kNcclStep = 8e-6;
-/// What a step between nodes takes longer: 14.0 µs over the network for 3.4 over NVLink, by NCCL's
-/// own model of rings (src/graph/tuning.cc, hwLat, Simple).
+/// A step between nodes takes this much longer: 14.0 µs over the network for 3.4 over NVLink, by
+/// NCCL's own model of rings (src/graph/tuning.cc, hwLat, Simple).
 constexpr double kNcclNodeStep = 10.6e-6;
 
 /// A measured machine's rates are reached already.
@@ -83,8 +83,9 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.efficiency_source =
       has_own_kernels(machine) ? "headroom calibrate" : "PyTorch's fastest GEMM and reads";
   if (!has_network) rates.efficiency_source += "; the network assumed";
-  const bool trains_on_device = purpose == Purpose::train && !has_own_kernels(machine);
-  if (trains_on_device) rates.kernel_s = kernel_seconds(device.architecture);
+  if (has_own_kernels(machine)) return;
+  rates.kernel_s = purpose == Purpose::train ? kernel_seconds(device.architecture)
+                                             : serving_kernel_seconds(device.architecture);
 }
 
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {

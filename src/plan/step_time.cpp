@@ -50,7 +50,8 @@ constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for ei
 
 StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy) noexcept {
   StepPasses passes{choice.recompute};
-  const bool in_pytorch = choice.zero == Zero::gradients || choice.zero == Zero::weights;
+  const bool shards = choice.zero == Zero::gradients || choice.zero == Zero::weights;
+  const bool in_pytorch = shards && choice.parallel.replicas() > 1;
   const bool in_float8 = info(policy.recipe).arithmetic == DType::float8;
   if (in_pytorch && !in_float8) passes.backward = kPyTorchBackward;
   return passes;

@@ -416,7 +416,7 @@ Json context_json(const MachineContext& context) {
 }
 
 std::string factor_text(double factor) {
-  return fmt::format("a step takes 1/{0:.2g} to {0:.2g} times as long, for nine of ten runs",
+  return fmt::format("a step takes 1/{0:.3g} to {0:.3g} times as long, for nine of ten runs",
                      factor);
 }
 

@@ -1,4 +1,4 @@
-"""What the parts of published.py share: the program, tables, and errors by group."""
+"""Shared by the parts of published.py: the program, tables, and errors by group."""
 
 import json
 import statistics

@@ -76,4 +76,15 @@ TEST_CASE("a backward pass of PyTorch's takes 1.35 times Megatron-LM's") {
   }
 }
 
+TEST_CASE("a plan without replicas has Megatron-LM's backward pass, whatever would be sharded") {
+  Planner planner = h100_trainer(load_model("llama-3-8b").spec);
+  PlanChoice choice;
+  choice.parallel.tensor = 8;
+  const auto backward_s = [&](Zero zero) {
+    choice.zero = zero;
+    return planner.step_times(choice, {8, 4096}).stages.front().front().backward_s;
+  };
+  CHECK(backward_s(Zero::weights) == backward_s(Zero::none));
+}
+
 }  // namespace headroom::test

@@ -350,3 +350,20 @@ TEST_CASE("limits of a preprocessor beside the config bound an image's visual to
   CHECK_THROWS_WITH(static_cast<void>(tokens()),
                     doctest::Contains("max_pixels: is less than min_pixels"));
 }
+
+TEST_CASE("towers with heads or images too small for their positions are refused") {
+  const auto refusal = [](const char* file, const char* key, std::int64_t value) {
+    nlohmann::json config = read_json(data_folder() / file);
+    config["vision_config"][key] = value;
+    return refusal_of([&] { static_cast<void>(spec_of(config)); });
+  };
+  const char* const paddle = "towers/tiny/paddleocr_vl.config.json";
+  CHECK(refusal(paddle, "image_size", 2).find("image_size") != std::string::npos);
+  CHECK(refusal(paddle, "patch_size", std::int64_t{1} << 40).find("patch_size") !=
+        std::string::npos);
+  const char* const minimax = "golden/models/minimax_m3_vl_images/config.json";
+  const nlohmann::json vision = read_json(data_folder() / minimax).at("vision_config");
+  const auto heads = vision.at("hidden_size").get<std::int64_t>() / 2;
+  CHECK(refusal(minimax, "num_attention_heads", heads).find("too small for RoPE") !=
+        std::string::npos);
+}

@@ -73,7 +73,9 @@ class WholeRows {
     if (stride_ == width) return;
     copy_.resize(static_cast<std::size_t>(count * stride_));
     for (std::int64_t row = 0; row < count; ++row) {
-      std::copy_n(rows + row * width, width, copy_.data() + row * stride_);
+      float* const copied = copy_.data() + row * stride_;
+      std::copy_n(rows + row * width, width, copied);
+      std::fill_n(copied + width, stride_ - width, 0.0F);
     }
   }
   /// Writes the copy back, if there is one.

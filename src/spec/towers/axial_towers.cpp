@@ -51,6 +51,14 @@ TowerSpec read_axial_encoder(ConfigReader& vision, const AxialDefaults& absent) 
   return tower;
 }
 
+/// Throws where the values of a patch or the pixels of a merged block's side cannot be counted.
+void require_countable(const ConfigReader& vision, const ImageSpec& image, std::int64_t side) {
+  const std::int64_t area = product(vision, "patch_size", image.patch_size, image.patch_size);
+  const std::int64_t of_frame = product(vision, "num_channels", area, image.num_channels);
+  (void)product(vision, "temporal_patch_size", of_frame, image.num_frames);
+  (void)product(vision, "spatial_merge_size", image.patch_size, side);
+}
+
 }  // namespace
 
 void use_class_sections(ModelSpec& spec, const std::array<std::int64_t, 3>& sections) {
@@ -68,11 +76,13 @@ void read_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_axial_encoder(vision, {1152, 4304, 27, 16, 14});
   ImageSpec& image = *tower.embedding.image;
+  (void)read_patch_grid(vision, "num_channels", 384, 14);
   image.image_size = vision.size_or({"image_size"}, 384);
   image.interpolation = PositionInterpolation::linear_centres;
   tower.position.kind = PositionKind::learned_and_rotary;
   tower.position.max_position_embeddings = image.num_patches();
   const std::int64_t side = vision.size_or({"spatial_merge_size"}, 2);
+  require_countable(vision, image, side);
   const std::int64_t merged =
       product(vision, "spatial_merge_size", product(vision, "spatial_merge_size", side, side),
               tower.hidden_size);
@@ -100,6 +110,7 @@ void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
   image.block_side =
       merging.size_or({"spatial_merge_size"}, vision.size_or({"spatial_merge_size"}, 2));
   image.patch_bias = false;
+  require_countable(vision, image, image.block_side);
   merging.expect_text("image_token_compression_method", "patch_merge");
   merging.finish();
   vision.expect_text("position_embedding_type", "rope");
@@ -111,6 +122,10 @@ void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kAxes = 3;
   rope.axes = RopeAxes::time_then_rows_then_columns;
   rope.rotary_dim = 2 * kAxes * (tower.stack.self_attention.head_dim / kAxes / 2);
+  if (rope.rotary_dim == 0) {
+    vision.fail("num_attention_heads", "leaves heads too small for RoPE of three axes",
+                "use heads of at least 6");
+  }
   const std::int64_t inner = config.size_or({"projector_hidden_size"}, spec.hidden_size);
   const std::int64_t area =
       product(vision, "spatial_merge_size", image.block_side, image.block_side);
@@ -133,6 +148,7 @@ void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec) {
 void read_video_llama3_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_axial_encoder(vision, {});
+  require_countable(vision, *tower.embedding.image, 1);
   vision.finish();
   // Patches of videos are merged, those of images are not.
   tower.projector.steps = {LinearStep{"up", spec.hidden_size, true},
