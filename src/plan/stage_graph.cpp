@@ -230,13 +230,15 @@ class StageBuilder {
     if (encoder_output_) std::erase(result_.outputs, *encoder_output_);
   }
 
-  /// Weights that the stage uses. The first stage also stores those that no operator uses.
+  /// Weights that the stage uses. Of those that no operator uses, each stage stores its layers',
+  /// the first stage the others.
   [[nodiscard]] std::set<WeightId> stage_weights() const {
     std::set<WeightId> weights = used_weights(result_);
-    if (!is_first_) return weights;
     const std::set<WeightId> used_anywhere = used_weights(graph_);
     for (WeightId weight = 0; weight < graph_.weights.size(); ++weight) {
-      if (!used_anywhere.contains(weight)) weights.insert(weight);
+      // The repeat of the only kind of layers is a symbol, which has the stage's value.
+      const bool of_layers = graph_.weights[weight].repeat.degree(Symbol::num_hidden_layers) > 0;
+      if (!used_anywhere.contains(weight) && (of_layers || is_first_)) weights.insert(weight);
     }
     return weights;
   }

@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <set>
+#include <algorithm>
+#include <map>
 
 #include "headroom/error.h"
 
@@ -29,29 +30,44 @@ void require_equal_groups(const AttentionSpec& attention, const std::string& fil
       file, "choose a num_key_value_heads that divides num_attention_heads");
 }
 
-void require_rotated_pairs(const ModelSpec& spec, const std::string& file) {
-  const AttentionSpec& attention = spec.main_stack().self_attention;
+void require_rotated_pairs(const RopeSpec& rope, const AttentionSpec& attention,
+                           const std::string& file) {
   if (attention.kind != AttentionKind::softmax || attention.latent) return;
-  const std::int64_t rotated = spec.position.rope.rotary_dim;
+  const std::int64_t rotated = std::max(rope.rotary_dim, 2 * rope.rotated_pairs);
   if (rotated <= attention.head_dim && rotated % 2 == 0) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("RoPE rotates {} of {} head dimensions", rotated, attention.head_dim),
               file, "choose an even rotary_dim, at most the size of a head");
 }
 
+bool has_keys_of(const AttentionSpec& attention, const AttentionSpec& other) {
+  return attention.num_key_value_heads == other.num_key_value_heads &&
+         attention.head_dim == other.head_dim && attention.value_head_dim == other.value_head_dim;
+}
+
 void require_keys_to_share(const StackSpec& stack, const std::string& file) {
-  std::set<WindowKind> kinds_with_keys;
+  std::map<WindowKind, std::int64_t> last_with_keys;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
     const AttentionSpec& attention = stack.attention_of(stack.variant(layer));
     const WindowKind kind = attention.window.kind;
     if (!attention.shares_key_values) {
-      kinds_with_keys.insert(kind);
-    } else if (!kinds_with_keys.contains(kind)) {
+      last_with_keys[kind] = layer;
+      continue;
+    }
+    const auto shared = last_with_keys.find(kind);
+    if (shared == last_with_keys.end()) {
       throw Error(ErrorCode::invalid_input,
                   fmt::format("layer {} shares the keys of an earlier layer of its kind, and there "
                               "is none",
                               layer),
                   file, "lower num_kv_shared_layers, or change layer_types");
+    }
+    if (!has_keys_of(attention, stack.attention_of(stack.variant(shared->second)))) {
+      throw Error(ErrorCode::invalid_input,
+                  fmt::format("layer {} shares the keys of layer {}, which has other key-value "
+                              "heads",
+                              layer, shared->second),
+                  file, "give both layers the same heads");
     }
   }
 }
@@ -74,7 +90,13 @@ void require_consistent(const StackSpec& stack, const std::string& file) {
 void require_consistent_layers(const ModelSpec& spec, const std::string& file) {
   if (spec.encoder) require_consistent(*spec.encoder, file);
   if (spec.decoder) require_consistent(*spec.decoder, file);
-  if (spec.encoder || spec.decoder) require_rotated_pairs(spec, file);
+  if (!spec.encoder && !spec.decoder) return;
+  const StackSpec& stack = spec.main_stack();
+  require_rotated_pairs(spec.position.rope, stack.self_attention, file);
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    if (attention.rope) require_rotated_pairs(*attention.rope, attention, file);
+  }
 }
 
 }  // namespace headroom::detail

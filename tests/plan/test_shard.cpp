@@ -183,6 +183,27 @@ TEST_CASE("stages of a pipeline store the model's parameters, and a tied table t
   CHECK(first + middle + third + last == parameters_on(whole) + table);
 }
 
+TEST_CASE("stages of a pipeline store their layers' weights that no operator uses") {
+  const ModelSpec spec = spec_of({{"model_type", "longformer"},
+                                  {"hidden_size", 48},
+                                  {"num_attention_heads", 4},
+                                  {"num_hidden_layers", 5},
+                                  {"intermediate_size", 80},
+                                  {"vocab_size", 100},
+                                  {"attention_window", 4}});
+  // Fused attention has no global tokens, and leaves out their projections.
+  const Graph whole = build_graph(spec, {Phase::train, AttentionImplementation::fused});
+  ParallelPlan plan;
+  plan.pipeline = 3;
+  const std::int64_t global = 3 * (48 * 48 + 48);  // of a layer
+  Integer stored = 0;
+  for (std::int64_t stage = 0; stage < 3; ++stage) {
+    stored += parameters_on(shard_stage(whole, plan, stage));
+  }
+  CHECK(stored == parameters_on(whole));
+  CHECK(parameters_on(whole) > 5 * global);
+}
+
 TEST_CASE("a context-parallel rank saves its shard of tokens and gathers keys and values") {
   const ModelSpec spec = gpt(768, 12, 12);
   const Graph whole = training_graph(spec, AttentionImplementation::fused);

@@ -331,4 +331,12 @@ TEST_CASE("heads share key-value heads equally, and RoPE rotates at most a head,
                      {"n_layer", 2},
                      {"n_positions", 64},
                      {"vocab_size", 53}}) == "config.json");
+  // Full layers have a RoPE of their own.
+  auto gemma = read_json(data_folder() / "golden/models/gemma4_text/config.json");
+  gemma["global_head_dim"] = 16;
+  for (const double factor : {0.35, 2.0}) {  // 5 and 32 of 16 dimensions
+    gemma["rope_parameters"]["full_attention"] = {{"rope_type", "default"},
+                                                  {"partial_rotary_factor", factor}};
+    CHECK(error_place(gemma) == "config.json");
+  }
 }
