@@ -72,7 +72,8 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * (terms + shape.score_elements() * op.segments));
   }
   MatrixFlops operator()(const GatedPositionBias& op) const {
-    return with_both_gradients(Integer{2 * GatedPositionBias::kValues} * op.shape.query_elements());
+    return with_both_gradients(Integer{2} * Integer{GatedPositionBias::kValues} *
+                               op.shape.query_elements());
   }
   MatrixFlops operator()(const ChannelScale& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
