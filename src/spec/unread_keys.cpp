@@ -136,8 +136,8 @@ bool is_unused_window(std::string_view key, const nlohmann::json& owner) {
          std::ranges::find(kKeysOfWindows, key) != kKeysOfWindows.end();
 }
 
-/// What a norm adds to a variance ("norm_eps"), unless the name says that a family has more
-/// ("hc_eps": hyper-connections).
+/// Names the number that a norm adds to a variance ("norm_eps"), unless it says that a family has
+/// more ("hc_eps": hyper-connections).
 bool is_epsilon(std::string_view key, const nlohmann::json& value) {
   const bool named = key.ends_with("_eps") || key.ends_with("_epsilon");
   return named && value.is_number() && !is_structural_name(key);
