@@ -21,6 +21,7 @@
 #include "rank_runs.h"
 #include "run_options.h"
 #include "safetensors_writer.h"
+#include "saved_run.h"
 #include "session.h"
 #include "setting_options.h"
 #include "type_options.h"
@@ -76,61 +77,6 @@ measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& s
   }
   if (spec.kind == ModelKind::encoder_decoder) file.inputs.encoder = file.inputs.main;
   return file;
-}
-
-checkpoint::TensorToWrite to_write(const measured::NamedTensor& tensor) {
-  return checkpoint::float32_tensor(tensor.name, tensor.shape, tensor.values);
-}
-
-/// Throws Error{missing_resource} if the generation that the input file asks for does not fit.
-void require_generation_fits(const MeasureCommand& command, const ModelSpec& spec,
-                             const measured::GeneratePrompt& prompt, const Workload& workload) {
-  Workload prefill = workload;
-  prefill.phase = Phase::prefill;
-  prefill.past_len = 0;
-  prefill.batch_size = 1;
-  prefill.seq_len = prompt.prompt.seq_len;
-  std::int64_t new_tokens = prompt.max_new_tokens;
-  // LongRoPE computes the keys of a prompt that grows beyond its original context anew.
-  const std::int64_t longest = prefill.seq_len + new_tokens;
-  const auto first_long = measured::first_long_sequence(spec);
-  if (first_long && prefill.seq_len < *first_long && *first_long < longest) {
-    prefill.seq_len = *first_long;
-    new_tokens = longest - *first_long;
-  }
-  require_run_fits(spec,
-                   {prefill, new_tokens, command.options.storage, measured::KeptOutputs::none,
-                    command.options.backend, 1, command.options.activations},
-                   measured::memory_limit());
-}
-
-/// Runs the generation that the input file asks for.
-void add_generation(const MeasureCommand& command, const ModelSpec& spec,
-                    measured::WeightSource& source, const measured::GeneratePrompt& prompt,
-                    const Workload& workload, std::vector<checkpoint::TensorToWrite>& tensors) {
-  measured::Session session(
-      spec, source,
-      {command.options.backend, command.options.storage, measured::RowRange::both, workload.seq_len,
-       workload.attention, command.options.activations});
-  const measured::Generation generation = session.generate(prompt);
-  tensors.push_back(checkpoint::int64_tensor(
-      "generate.ids", {1, static_cast<std::int64_t>(generation.ids.size())}, generation.ids));
-  tensors.push_back(to_write(generation.logits));
-}
-
-/// The outputs as tensors to write.
-std::vector<checkpoint::TensorToWrite> tensors_of(const measured::RunOutputs& outputs) {
-  std::vector<checkpoint::TensorToWrite> tensors;
-  for (const measured::NamedTensor& tensor : outputs.tensors) tensors.push_back(to_write(tensor));
-  if (outputs.generated_ids.empty()) return tensors;
-  std::vector<std::int64_t> ids;
-  for (const auto& of_one : outputs.generated_ids) {
-    ids.insert(ids.end(), of_one.begin(), of_one.end());
-  }
-  const std::int64_t sequences = std::ssize(outputs.generated_ids);
-  tensors.push_back(
-      checkpoint::int64_tensor("generated_ids", {sequences, std::ssize(ids) / sequences}, ids));
-  return tensors;
 }
 
 /// The requested workload, with the sizes of the input file or tokens if there are any.
@@ -258,7 +204,8 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
   const ModelSpec spec = model.spec;
   measured::MeasureOptions& options = command.options;
   auto saved = open_saved(command);
-  if (saved && file.generate) require_generation_fits(command, spec, *file.generate, workload);
+  if (saved && file.generate)
+    require_generation_fits(command.options, spec, *file.generate, workload);
   measured::RunOutputs kept;
   measured::OutputObserver keep;
   if (saved || command.show_tokens) {
@@ -273,8 +220,8 @@ Measurement measure_and_save(MeasureCommand& command, Model model, const Workloa
   if (saved && !measurement.interrupted) {
     std::vector<checkpoint::TensorToWrite> tensors = tensors_of(kept);
     if (file.generate) {
-      add_generation(command, spec, *open_weights(weights, options, spec), *file.generate, workload,
-                     tensors);
+      add_generation(command.options, spec, *open_weights(weights, options, spec), *file.generate,
+                     workload, tensors);
     }
     checkpoint::write_safetensors(*saved, tensors);
   }
