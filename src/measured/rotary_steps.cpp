@@ -84,7 +84,8 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   args.stride = integer(op.heads.row_width);
   args.batch_stride = args.seq_len * args.stride;
   const std::int64_t width = integer(op.rotary_dim);
-  const bool in_encoder = node_->component.stack == StackRole::encoder || is_tower();
+  const bool in_encoder =
+      node_->component.stack == StackRole::encoder || is_tower() || is_audio_tower();
   const std::int64_t positions = in_encoder ? args.seq_len : program_.lengths_.capacity;
   const std::optional<AxisPositions> prompt = prompt_positions();
   auto table = std::make_shared<RotaryTable>(rotary_table(op.rope, width, positions, prompt));

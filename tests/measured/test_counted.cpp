@@ -214,7 +214,8 @@ TEST_CASE("audio towers have equal counts, with and without images") {
 }
 
 TEST_CASE("audio towers whose clips end in silence, or in part of a window, have equal counts") {
-  for (const char* const name : {"qwen2_audio_clips", "audioflamingo3_clips", "qwen3_asr_clips"}) {
+  for (const char* const name :
+       {"qwen2_audio_clips", "audioflamingo3_clips", "qwen3_asr_clips", "glmasr_clips"}) {
     auto config = test::read_json(test::data_folder() / "golden/models" / name / "config.json");
     auto& audio = config["audio_config"];
     // Segments of 120 frames; clips of a second have 100.

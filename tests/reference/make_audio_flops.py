@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Prints the rows of tests/data/towers/flops.csv of models with audio towers.
 
-usage: make_audio_flops.py
+usage: make_audio_flops.py [NAME …]   (default: all models)
 
 A prefill of 2 sequences with one clip each, as torch's FlopCounterMode counts it.
 Needs torch and transformers.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import torch
@@ -35,13 +36,16 @@ MODELS = {  # class, config, placeholder, audio tokens, spectrogram of each clip
                   98, 26, (20, 200), 40),
     "audioflamingo3": ("AudioFlamingo3ForConditionalGeneration",
                        "golden/models/audioflamingo3_clips/config.json", 98, 5, (16, 20), 27),
+    "glmasr": ("GlmAsrForConditionalGeneration", "golden/models/glmasr_clips/config.json", 98, 5,
+               (16, 40), 27),
 }
 ROOT = Path(__file__).resolve().parent.parent / "data"
 
 
 MASKS = {"omni": "feature_attention_mask", "qwen2_audio": "feature_attention_mask",
          "qwen3_asr": "input_features_mask",
-         "audioflamingo3": "input_features_mask"}  # of sound, by a part of the model's name
+         "audioflamingo3": "input_features_mask",
+         "glmasr": "input_features_mask"}  # of sound, by a part of the model's name
 
 
 def run(name, class_name, file, placeholder, tokens, spectrogram, length):
@@ -72,5 +76,5 @@ def run(name, class_name, file, placeholder, tokens, spectrogram, length):
     return ",".join(f'"{value}"' if "," in str(value) else str(value) for value in row)
 
 
-for name, arguments in MODELS.items():
-    print(run(name, *arguments))
+for name in sys.argv[1:] or MODELS:
+    print(run(name, *MODELS[name]))

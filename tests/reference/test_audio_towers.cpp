@@ -83,6 +83,7 @@ TEST_CASE("FLOPs of towers whose clips are masked, or in windows, equal the refe
   };
   CHECK(flops("qwen3_asr_clips", 40, 200) == recorded_flops("qwen3_asr"));
   CHECK(flops("audioflamingo3_clips", 27, 20) == recorded_flops("audioflamingo3"));
+  CHECK(flops("glmasr_clips", 27, 40) == recorded_flops("glmasr"));
   // A clip of 14 frames, completed to 20: the projector's rows of silence are dropped.
   CHECK(flops("qwen2_audio_clips", 27, 14) == recorded_flops("qwen2_audio_shorter"));
 }
