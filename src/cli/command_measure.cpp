@@ -118,6 +118,19 @@ void require_bfloat16_products(const MeasureCommand& command, const Workload& wo
               "leave out --activations, or use --backend onednn on a processor with AVX512-BF16");
 }
 
+/// Refuses `path` for weights that are not quantised.
+[[noreturn]] void throw_without_choice(measured::ActivationPath path, const Workload& workload) {
+  const std::string_view held = name_of(workload.weights.value_or(WeightType::float32));
+  if (path == measured::ActivationPath::int8) {
+    throw_invalid_input(
+        fmt::format("int8 activations multiply quantised weights only, and these are held as {}",
+                    held),
+        "leave out --activations, or use a GGUF file, quantised safetensors or --weights q8_0");
+  }
+  throw_invalid_input(fmt::format("weights held as {} leave --activations no choice", held),
+                      "leave it out");
+}
+
 /// Chooses the type of the activations that weights of this form are multiplied with.
 void choose_activations(MeasureCommand& command, const Workload& workload, StoredWeights stored) {
   using measured::ActivationPath;
@@ -130,12 +143,7 @@ void choose_activations(MeasureCommand& command, const Workload& workload, Store
   const bool widens =
       workload.weights == WeightType::bfloat16 && command.activations == ActivationPath::float32;
   if (stored == StoredWeights::none && command.activations && !widens) {
-    throw_invalid_input("--activations applies only to weights in blocks, and this run has none",
-                        "leave it out, or use a GGUF file, or --weights q8_0");
-  }
-  if (stored == StoredWeights::packed && command.activations == ActivationPath::int8) {
-    throw_invalid_input("quantised safetensors run with float32 activations",
-                        "leave out --activations, or use a GGUF file");
+    throw_without_choice(*command.activations, workload);
   }
   command.options.activations =
       command.activations.value_or(in_blocks ? ActivationPath::int8 : ActivationPath::float32);
@@ -413,9 +421,10 @@ void add_measure_options(Command app, MeasureCommand& command) {
   const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},
                                                 {"int8", measured::ActivationPath::int8},
                                                 {"bfloat16", measured::ActivationPath::bfloat16}};
-  add_choice(app, "--activations", command.activations, paths,
-             "Type of activations in products: float32 or int8 with weights in blocks (int8), "
-             "float32 or bfloat16 with --weights bfloat16 (float32)")
+  add_choice(
+      app, "--activations", command.activations, paths,
+      "Type of activations in products: float32 or int8 with quantised weights (int8 in blocks, "
+      "float32 in safetensors), float32 or bfloat16 with --weights bfloat16 (float32)")
       .group("Run");
   add_activation_type_option(app, command.request.dtype,
                              "Type of activations (float32, the only one)");

@@ -77,6 +77,7 @@ void ModelWeights::load_groups(const Weight& weight, std::int64_t layer, WeightS
       std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
   const std::string name = source.type_of(weight, shape, layer).name;
   groups_[{weight.path, layer}] = source.load_groups(weight, shape, layer);
+  group_types_[{weight.path, layer}] = name;
   const std::int64_t bytes = source.count_file_bytes(weight, layer).value_or(0);
   count(weight, {name, name, elements, bytes}, bytes);
 }
@@ -97,6 +98,7 @@ void ModelWeights::pack_groups(const Node& node, std::int64_t layer) {
       continue;
     }
     StoredGroups& groups = groups_.at(key);
+    count_products(groups, group_types_.at(key));
     const std::int64_t rows = rows_of(groups) / experts;
     std::span<GroupedWeights> rest(groups);
     std::int64_t taken = 0;
@@ -108,8 +110,19 @@ void ModelWeights::pack_groups(const Node& node, std::int64_t layer) {
   }
   packed.reserve(parts.size());
   for (const ExpertParts& expert : parts) {
-    packed.push_back(
-        std::make_unique<PackedLinear>(expert.list(), stored_inputs_of(node, graph_.sizes)));
+    packed.push_back(std::make_unique<PackedLinear>(
+        expert.list(), stored_inputs_of(node, graph_.sizes), options_.activations));
+  }
+}
+
+void ModelWeights::count_products(const StoredGroups& groups, const std::string& type) {
+  if (options_.activations != ActivationPath::int8) return;
+  for (const GroupedWeights& part : groups) {
+    if (has_integer_products(part)) {
+      group_products_.integers += part.rows * part.columns;
+    } else {
+      group_products_.decoded.insert(type);
+    }
   }
 }
 
@@ -123,8 +136,8 @@ void ModelWeights::keep_stored_tables() {
   for (auto& [key, groups] : std::exchange(groups_, {})) {
     const auto weight = std::ranges::find(graph_.weights, key.first, &Weight::path);
     const ExpertParts parts{{std::move(groups)}, {{}}};
-    stored_tables_[key.first] =
-        std::make_unique<PackedLinear>(parts.list(), shape_of(*weight).back());
+    stored_tables_[key.first] = std::make_unique<PackedLinear>(
+        parts.list(), shape_of(*weight).back(), options_.activations);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "measure.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <omp.h>
 #include <unistd.h>
 
@@ -227,6 +228,23 @@ void prepare_together(const RankContext* rank, const std::function<void()>& prep
   }
 }
 
+/// A warning about weights that int8 activations do not multiply. Throws Error{invalid_input} if
+/// they multiply none.
+std::vector<std::string> warnings_about(const GroupProducts& products) {
+  if (products.decoded.empty()) return {};
+  const std::string types = fmt::format("{}", fmt::join(products.decoded, " and "));
+  if (products.integers == 0) {
+    throw Error(
+        ErrorCode::invalid_input,
+        fmt::format("int8 activations multiply integers, and weights in {} are none", types), {},
+        "use float32 activations");
+  }
+  return {
+      fmt::format("weights in {} are no integers that int8 activations multiply: they are "
+                  "decoded to float32, for float32 activations",
+                  types)};
+}
+
 }  // namespace
 
 std::int64_t micro_batches_of(const Workload& workload, const MeasureOptions& options) noexcept {
@@ -276,6 +294,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
     ready.emplace(loaded, options, own, std::move(inputs));
   });
   const Session& session = *prepared;
+  const std::vector<std::string> on_products = warnings_about(session.weights().group_products());
   Runner& runner = *ready;
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);
@@ -297,6 +316,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.new_tokens = options.phase == MeasuredPhase::generate ? options.new_tokens : 0;
   measurement.model = std::move(model);
   measurement.warnings = warnings_about(measurement);
+  measurement.warnings.insert(measurement.warnings.end(), on_products.begin(), on_products.end());
   return measurement;
 }
 

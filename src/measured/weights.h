@@ -104,6 +104,12 @@ struct WeightOptions {
   const RankContext* rank = nullptr;                     ///< whose slices are loaded; null: all
 };
 
+/// Weights in groups of GEMMs with int8 activations.
+struct GroupProducts {
+  std::int64_t integers = 0;        ///< parameters whose codes multiply as integers
+  std::set<std::string> decoded{};  ///< types that are decoded for float32 activations
+};
+
 /// All weights of a model: linear layers packed for the backend; tables and norms as they are. Each
 /// is stored once. Exception: an embedding table tied to a linear layer is stored twice if that
 /// layer's packing is opaque (oneDNN, many rows).
@@ -127,6 +133,8 @@ class ModelWeights {
   [[nodiscard]] std::int64_t bytes() const noexcept { return bytes_; }
   /// Types of the loaded weights, by descending bytes; empty unless they are held as stored.
   [[nodiscard]] std::vector<WeightFormat> formats() const;
+  /// How int8 activations multiply the GEMMs' weights in groups; all 0 with other activations.
+  [[nodiscard]] const GroupProducts& group_products() const noexcept { return group_products_; }
   /// Bytes of memory that the packed layers and unpacked values use.
   [[nodiscard]] std::int64_t held_bytes() const;
 
@@ -148,6 +156,7 @@ class ModelWeights {
   void count(const Weight& weight, WeightFormat format, std::int64_t stored_bytes);
   void pack_blocks(const Node& node, std::int64_t layer);
   void pack_groups(const Node& node, std::int64_t layer);
+  void count_products(const StoredGroups& groups, const std::string& type);
   /// Lays out the tables in blocks or groups that no packed layer has.
   void keep_stored_tables();
   void find_unpacked_weights();
@@ -172,6 +181,8 @@ class ModelWeights {
   std::map<Key, AlignedVector<float>> values_;
   std::map<Key, StoredBlocks> blocks_;  ///< loaded and not yet packed
   std::map<Key, StoredGroups> groups_;  ///< likewise
+  std::map<Key, std::string> group_types_;
+  GroupProducts group_products_;
   std::map<std::string, WeightFormat> formats_;
   std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
   std::map<std::string, std::unique_ptr<PackedLinear>> stored_tables_;

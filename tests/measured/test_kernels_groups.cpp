@@ -109,15 +109,61 @@ std::vector<float> row_of(const GroupedWeights& weights, std::int64_t row) {
   return values;
 }
 
-/// Largest error of a product in units of rounding: a unit in the last place of float32 for every
-/// term, with the codes' magnitudes before their zero point is subtracted.
-double worst_share(const GroupedWeights& weights, std::int64_t rows) {
+/// x·Wᵀ for the rows of x.
+std::vector<float> product(const GroupedWeights& weights, std::span<const float> x,
+                           ActivationPath path) {
   const GroupPart part{&weights, {}};
-  PackedLinear linear(std::span(&part, 1), weights.columns);
-  const auto x = random_floats(rows * weights.columns, 2);
+  PackedLinear linear(std::span(&part, 1), weights.columns, path);
+  const std::int64_t rows = std::ssize(x) / weights.columns;
   std::vector<float> y(static_cast<std::size_t>(rows * weights.rows));
   linear.prepare(rows);
   CHECK(linear.run(x.data(), y.data(), rows) == 2 * rows * weights.columns * weights.rows);
+  return y;
+}
+
+/// Largest error of a product with int8 activations in units of what their rounding explains: half
+/// a step, max|x|/254 in every block of 32 in the codes' order, for every weight; and a unit in
+/// the last place of float32 for every term, with the codes' magnitudes before their zero point is
+/// subtracted, of at most 255 steps of a weight. Computed by a plain loop in double precision.
+double worst_int8_share(const GroupedWeights& weights, std::int64_t rows) {
+  const auto x = random_floats(rows * weights.columns, 2);
+  const std::vector<float> y = product(weights, x, ActivationPath::int8);
+  double worst = 0;
+  for (std::int64_t out = 0; out < weights.rows; ++out) {
+    const std::vector<float> weight = row_of(weights, out);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::span own = std::span(x).subspan(static_cast<std::size_t>(row * weights.columns));
+      double sum = 0;
+      double bound = 0;
+      for (std::int64_t first = 0; first < weights.columns; first += 32) {
+        double largest = 0;
+        double magnitude = 0;
+        double steps = 0;
+        for (std::int64_t i = first; i < first + 32; ++i) {
+          const auto at = static_cast<std::size_t>(
+              weights.order.empty() ? i : weights.order[static_cast<std::size_t>(i)]);
+          const auto value = static_cast<double>(weight[at]);
+          sum += value * static_cast<double>(own[at]);
+          largest = std::max(largest, std::abs(static_cast<double>(own[at])));
+          magnitude += std::abs(value);
+          steps += static_cast<double>(std::abs(scale_of(weights, out, i / weights.group)));
+        }
+        bound += largest / 254 * magnitude;
+        bound += static_cast<double>(weights.columns + 2) * 0x1p-24 * 255 * largest * steps;
+      }
+      const double got = static_cast<double>(y[static_cast<std::size_t>(row * weights.rows + out)]);
+      if (!std::isfinite(got)) return HUGE_VAL;
+      worst = std::max(worst, std::abs(got - sum) / bound);
+    }
+  }
+  return worst;
+}
+
+/// Largest error of a product in units of rounding: a unit in the last place of float32 for every
+/// term, with the codes' magnitudes before their zero point is subtracted.
+double worst_share(const GroupedWeights& weights, std::int64_t rows) {
+  const auto x = random_floats(rows * weights.columns, 2);
+  const std::vector<float> y = product(weights, x, ActivationPath::float32);
   double worst = 0;
   for (std::int64_t out = 0; out < weights.rows; ++out) {
     const std::vector<float> weight = row_of(weights, out);
@@ -141,12 +187,21 @@ double worst_share(const GroupedWeights& weights, std::int64_t rows) {
 }
 
 void check_rows(const GroupedWeights& weights) {
-  const GroupPart part{&weights, {}};
-  const PackedLinear linear(std::span(&part, 1), weights.columns);
-  std::vector<float> got(static_cast<std::size_t>(weights.columns));
-  for (std::int64_t row = 0; row < weights.rows; ++row) {
-    REQUIRE(linear.read_row(row, got.data()));
-    CHECK(got == row_of(weights, row));
+  for (const ActivationPath path : {ActivationPath::float32, ActivationPath::int8}) {
+    const GroupPart part{&weights, {}};
+    const PackedLinear linear(std::span(&part, 1), weights.columns, path);
+    std::vector<float> got(static_cast<std::size_t>(weights.columns));
+    for (std::int64_t row = 0; row < weights.rows; ++row) {
+      REQUIRE(linear.read_row(row, got.data()));
+      CHECK(got == row_of(weights, row));
+    }
+  }
+}
+
+void reorder_columns(GroupedWeights& weights) {
+  weights.order.resize(static_cast<std::size_t>(weights.columns));
+  for (std::int64_t i = 0; i < weights.columns; ++i) {
+    weights.order[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i * 5 % weights.columns);
   }
 }
 
@@ -191,13 +246,70 @@ TEST_CASE("zero points are subtracted, and columns are put into the order of the
     add_zeros(weights);
     check_rows(weights);
     CHECK(worst_share(weights, 5) < 1);
-    weights.order.resize(static_cast<std::size_t>(weights.columns));
-    for (std::int64_t i = 0; i < weights.columns; ++i) {
-      weights.order[static_cast<std::size_t>(i)] =
-          static_cast<std::int32_t>(i * 5 % weights.columns);
-    }
+    reorder_columns(weights);
     check_rows(weights);
     for (const std::int64_t rows : {1, 9}) CHECK(worst_share(weights, rows) < 1);
+  }
+}
+
+TEST_CASE("codes that are integers multiply int8 activations within what their rounding explains") {
+  for (const int threads : {1, 2}) {
+    const Threads scope(threads);
+    for (const CodeKind kind : {CodeKind::nibble, CodeKind::int8}) {
+      CAPTURE(static_cast<int>(kind));
+      for (const std::int64_t group : {16, 48, 64, 128, 192}) {
+        CAPTURE(group);
+        GroupedWeights weights = random_groups(kind, ScaleKind::float16, {.group = group});
+        CHECK(worst_int8_share(weights, 3) < 1);
+        add_zeros(weights);
+        for (const std::int64_t rows : {1, 3, 4, 5, 8, 14, 70}) {
+          CAPTURE(rows);
+          CHECK(worst_int8_share(weights, rows) < 1);
+        }
+        reorder_columns(weights);
+        CHECK(worst_int8_share(weights, 5) < 1);
+      }
+    }
+    GroupedWeights floats = random_groups(CodeKind::nibble, ScaleKind::float8, {.group = 16});
+    floats.levels = float4_levels();
+    check_rows(floats);
+    CHECK(worst_int8_share(floats, 5) < 1);
+  }
+}
+
+TEST_CASE("products with int8 activations are those of rounded inputs, not of float32 ones") {
+  for (const CodeKind kind : {CodeKind::nibble, CodeKind::int8}) {
+    const GroupedWeights weights = random_groups(kind, ScaleKind::float16, {});
+    const auto x = random_floats(weights.columns, 2);
+    CHECK(product(weights, x, ActivationPath::int8) !=
+          product(weights, x, ActivationPath::float32));
+    // Integers up to 127 in every block of 32 are their own rounding.
+    std::vector<float> integers(static_cast<std::size_t>(weights.columns));
+    for (std::size_t i = 0; i < integers.size(); ++i) {
+      integers[i] = static_cast<float>(static_cast<int>(i * 37 % 32 * 8) - 127 + (i % 32 == 0));
+    }
+    for (std::size_t i = 0; i < integers.size(); i += 32) integers[i] = 127;
+    const std::vector<float> exact = product(weights, integers, ActivationPath::float32);
+    const std::vector<float> got = product(weights, integers, ActivationPath::int8);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(got[i] == doctest::Approx(exact[i]).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("codes without integer values keep float32 activations where int8 is asked for") {
+  GroupedWeights nf4 = random_groups(CodeKind::nibble, ScaleKind::float32, {});
+  for (std::size_t i = 0; i < nf4.levels.size(); ++i) {
+    nf4.levels[i] = std::sin(static_cast<float>(i));
+  }
+  const GroupedWeights narrow =
+      random_groups(CodeKind::int8, ScaleKind::float32, {.columns = 200, .group = 40});
+  const GroupedWeights kept[] = {nf4, random_groups(CodeKind::float8, ScaleKind::float32, {}),
+                                 random_groups(CodeKind::bfloat16, ScaleKind::none, {}), narrow};
+  for (const GroupedWeights& weights : kept) {
+    const auto x = random_floats(3 * weights.columns, 2);
+    CHECK(product(weights, x, ActivationPath::int8) ==
+          product(weights, x, ActivationPath::float32));
   }
 }
 
@@ -206,14 +318,14 @@ TEST_CASE("parts of several kinds stack along the output, each with its bias or 
   const GroupedWeights second = random_groups(CodeKind::bfloat16, ScaleKind::none, {.rows = 19});
   const auto bias = random_floats(19, 3);
   const std::array parts{GroupPart{&first, {}}, GroupPart{&second, bias}};
-  PackedLinear linear(parts, first.columns);
+  PackedLinear linear(parts, first.columns, ActivationPath::float32);
   REQUIRE(linear.out_features() == 37 + 19);
   const auto x = random_floats(first.columns, 4);
   std::vector<float> y(37 + 19);
   linear.prepare(1);
   (void)linear.run(x.data(), y.data(), 1);
   const GroupPart alone{&second, {}};
-  PackedLinear own(std::span(&alone, 1), first.columns);
+  PackedLinear own(std::span(&alone, 1), first.columns, ActivationPath::float32);
   std::vector<float> expected(19);
   own.prepare(1);
   (void)own.run(x.data(), expected.data(), 1);
@@ -240,8 +352,10 @@ TEST_CASE("groups are held in the bits of their files") {
                                          {.rows = 64, .columns = 512, .group = 128});
   add_zeros(weights);
   const GroupPart part{&weights, {}};
-  const PackedLinear linear(std::span(&part, 1), weights.columns);
-  CHECK(linear.held_bytes() == 64 * (512 / 2 + 4 * 2 + 4 / 2));
+  for (const ActivationPath path : {ActivationPath::float32, ActivationPath::int8}) {
+    const PackedLinear linear(std::span(&part, 1), weights.columns, path);
+    CHECK(linear.held_bytes() == 64 * (512 / 2 + 4 * 2 + 4 / 2));
+  }
 }
 
 TEST_CASE("codes and scales that are not finite are invalid") {

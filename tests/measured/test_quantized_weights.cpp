@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -69,14 +70,15 @@ void check_outputs(const fs::path& folder, HeldType storage) {
                              values_of(*expected.find("generate.logits"))) <= 1);
 }
 
-Measurement measured_of(const Model& model, const fs::path& folder, HeldType storage) {
+Measurement measured_of(const Model& model, const fs::path& folder, HeldType storage,
+                        ActivationPath activations = ActivationPath::float32) {
   MeasureOptions options;
   options.storage = storage;
   options.phase = MeasuredPhase::generate;
   options.new_tokens = 3;
   options.runs = 1;
   options.warmup = 0;
-  options.activations = ActivationPath::float32;
+  options.activations = activations;
   Workload workload;
   workload.seq_len = 5;
   const auto source = source_of(folder, model.spec);
@@ -234,6 +236,58 @@ TEST_CASE("quantised safetensors are counted and held in the bytes of their file
     const Measurement widened = measured_of(model, folder, HeldType::float32);
     CHECK(run.counted.matrix_flops == widened.counted.matrix_flops);
     CHECK(run.counted.parameters == widened.counted.parameters);
+  }
+}
+
+TEST_CASE("codes that are integers run with int8 activations, and others are refused by name") {
+  for (const fs::path& folder : quantized_folders()) {
+    const std::string name = folder.filename().string();
+    CAPTURE(name);
+    const Model model = load_model(folder.string());
+    const auto run_int8 = [&] {
+      return measured_of(model, folder, HeldType::stored, ActivationPath::int8);
+    };
+    if (name.starts_with("fp8") || name.starts_with("nf4")) {
+      CHECK_THROWS_WITH_AS((void)run_int8(),
+                           doctest::Contains("int8 activations multiply integers"), Error);
+      continue;
+    }
+    const Measurement rounded = run_int8();
+    const Measurement plain = measured_of(model, folder, HeldType::stored);
+    CHECK(rounded.activations == "int8");
+    CHECK(rounded.counted.matrix_flops == plain.counted.matrix_flops);
+    CHECK(rounded.counted.weight_bytes == plain.counted.weight_bytes);
+    CHECK(rounded.memory.weights_held_bytes == plain.memory.weights_held_bytes);
+    // The head and the table of words are bfloat16.
+    CHECK(rounded.warnings.back().find("weights in BF16") != std::string::npos);
+  }
+}
+
+// A block's rounding has a deviation of max|x|/127/√12, about 0.6 % of its values' for normal ones
+// and 1 % behind gates; the outputs add those of eight products.
+TEST_CASE("int8 activations change outputs by less than three hundredths of their size") {
+  for (const fs::path& folder : quantized_folders()) {
+    CAPTURE(folder.filename().string());
+    const ModelSpec spec = load_model(folder.string()).spec;
+    const InputFile inputs = read_inputs(folder / "inputs.json", spec);
+    const auto logits_of = [&](ActivationPath path) {
+      SessionOptions options;
+      options.storage = HeldType::stored;
+      options.activations = path;
+      const auto source = source_of(folder, spec);
+      Session session(spec, *source, options);
+      const std::vector<NamedTensor> outputs = session.forward(inputs.inputs);
+      return std::ranges::find(outputs, "logits", &NamedTensor::name)->values;
+    };
+    const auto plain = logits_of(ActivationPath::float32);
+    const auto rounded = logits_of(ActivationPath::int8);
+    double error = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      error += std::pow(static_cast<double>(rounded[i]) - static_cast<double>(plain[i]), 2);
+      size += std::pow(static_cast<double>(plain[i]), 2);
+    }
+    CHECK(std::sqrt(error / size) < 0.03);
   }
 }
 

@@ -146,9 +146,10 @@ PackedLinear::PackedLinear(std::span<const BlockPart> parts, std::int64_t in_fea
   few_ = std::move(linear.kernel);
 }
 
-PackedLinear::PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features)
+PackedLinear::PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features,
+                           ActivationPath path)
     : in_(in_features), out_(0) {
-  PackedKernel linear = make_group_kernel(parts, in_features);
+  PackedKernel linear = make_group_kernel(parts, in_features, path);
   out_ = linear.out;
   few_ = std::move(linear.kernel);
 }

@@ -24,7 +24,7 @@ enum class HeldType { float32, bfloat16, stored };
 /// Type in which activations multiply weights that are held in fewer bits. All sums are in float32.
 enum class ActivationPath {
   float32,   ///< as they are; each weight is widened or decoded to float32
-  int8,      ///< of weights in blocks: quantised by blocks of 32, with exact integer sums
+  int8,      ///< of weights in blocks or groups: quantised by blocks of 32, exact integer sums
   bfloat16,  ///< of bfloat16 weights: rounded to 8 significant bits, for any number of rows
 };
 
@@ -97,9 +97,10 @@ class PackedLinear {
   /// whole blocks. Throws Error{internal} for a type without kernels.
   PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features, ActivationPath path);
 
-  /// Likewise in groups of codes, each decoded to float32 for the product. Throws Error{internal}
-  /// for groups that do not fill words.
-  PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features);
+  /// Likewise in groups of codes. With int8 activations, codes without integer values or in groups
+  /// that do not fill blocks of activations are decoded to float32, as with float32 activations.
+  /// Throws Error{internal} for groups that do not fill words.
+  PackedLinear(std::span<const GroupPart> parts, std::int64_t in_features, ActivationPath path);
 
   [[nodiscard]] std::int64_t in_features() const noexcept { return in_; }
   [[nodiscard]] std::int64_t out_features() const noexcept { return out_; }
@@ -132,6 +133,9 @@ class PackedLinear {
 
 /// Bytes of the scratchpad that all GEMMs on this thread share, as allocated by now.
 [[nodiscard]] std::int64_t gemm_scratchpad_bytes();
+
+/// Returns whether the codes of `weights` are integers in groups that int8 activations fit.
+[[nodiscard]] bool has_integer_products(const checkpoint::GroupedWeights& weights);
 
 /// Returns whether a PackedLinear can hold blocks of `type`.
 [[nodiscard]] bool has_block_kernels(checkpoint::GgmlType type) noexcept;

@@ -44,7 +44,7 @@ class BlockKernel : public LinearKernel {
   [[nodiscard]] std::int64_t out() const noexcept { return out_; }
 
   void prepare(std::int64_t rows) override {
-    if (path_ == ActivationPath::int8) (void)int8_scratch(rows * in_blocks());
+    if (path_ == ActivationPath::int8) prepare_quantised_rows(rows, in_);
   }
 
   void run(const float* x, float* y, std::int64_t rows) override {
@@ -53,7 +53,7 @@ class BlockKernel : public LinearKernel {
         multiply<float>({x, in_, y, out_, rows});
         return;
       case ActivationPath::int8:
-        multiply<Int8Block>({quantised(x, rows), in_blocks(), y, out_, rows});
+        multiply<Int8Block>({quantised_rows(x, rows, in_), in_ / kInt8Block, y, out_, rows});
         return;
       case ActivationPath::bfloat16:  // make_block_kernel refuses it
         return;
@@ -80,17 +80,6 @@ class BlockKernel : public LinearKernel {
   }
 
  private:
-  [[nodiscard]] std::int64_t in_blocks() const { return in_ / kInt8Block; }
-
-  [[nodiscard]] const Int8Block* quantised(const float* x, std::int64_t rows) const {
-    Int8Block* const to = int8_scratch(rows * in_blocks());
-#pragma omp parallel for if (rows * in_ >= kSerialElements) schedule(static)
-    for (std::int64_t row = 0; row < rows; ++row) {
-      blocks::quantise_row(x + row * in_, in_blocks(), to + row * in_blocks());
-    }
-    return to;
-  }
-
   template <class X>
   void multiply(const blocks::RowOperands<X>& all) const {
 #pragma omp parallel if (in_ * out_ >= kSerialElements)
@@ -151,6 +140,20 @@ PooledVector<float> stacked_bias(std::span<const BlockPart> parts,
 
 bool has_block_kernels(checkpoint::GgmlType type) noexcept {
   return blocks::find_kernels(type) != nullptr;
+}
+
+void prepare_quantised_rows(std::int64_t rows, std::int64_t in) {
+  (void)int8_scratch(rows * (in / kInt8Block));
+}
+
+const Int8Block* quantised_rows(const float* x, std::int64_t rows, std::int64_t in) {
+  const std::int64_t row_blocks = in / kInt8Block;
+  Int8Block* const to = int8_scratch(rows * row_blocks);
+#pragma omp parallel for if (rows * in >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    blocks::quantise_row(x + row * in, row_blocks, to + row * row_blocks);
+  }
+  return to;
 }
 
 std::int64_t int8_scratch_bytes() {

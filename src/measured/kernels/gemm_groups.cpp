@@ -1,16 +1,19 @@
-// Linear layers whose weights stay in the codes of a quantised checkpoint and are decoded inside
-// the product.
+// Linear layers whose weights stay in the codes of a quantised checkpoint: decoded inside the
+// product, or multiplied as integers with int8 activations.
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "groups/grouped_matrix.h"
+#include "headroom/error.h"
 #include "linear_kernels.h"
 #include "parallel.h"
 
 namespace headroom::measured {
 namespace {
 
+using blocks::Int8Block;
+using blocks::kInt8Block;
 using groups::GroupedMatrix;
 
 /// Rows of x per pass over the weights: few enough to stay in the second cache.
@@ -42,6 +45,40 @@ void reorder(const blocks::RowOperands<float>& x, const PooledVector<std::int32_
   }
 }
 
+/// Inputs of a layer in the order of columns and the type that its parts take, computed again only
+/// where these differ from those of the part before.
+class PartInputs {
+ public:
+  PartInputs(const float* x, std::int64_t rows, std::int64_t in) : x_(x), rows_(rows), in_(in) {}
+
+  [[nodiscard]] const float* floats(const GroupedMatrix& part) {
+    if (part.order().empty()) return x_;
+    // Layers that share an input mostly share its order, too.
+    if (order_ != nullptr && *order_ == part.order()) return reordered_;
+    order_ = &part.order();
+    reordered_ = shared_scratch(rows_ * in_);
+    reorder({x_, in_, nullptr, 0, rows_}, *order_, reordered_);
+    quantised_ = nullptr;
+    return reordered_;
+  }
+
+  [[nodiscard]] const Int8Block* int8(const GroupedMatrix& part) {
+    const float* const columns = floats(part);
+    if (quantised_ != columns) blocks_ = quantised_rows(columns, rows_, in_);
+    quantised_ = columns;
+    return blocks_;
+  }
+
+ private:
+  const float* x_;
+  std::int64_t rows_;
+  std::int64_t in_;
+  const PooledVector<std::int32_t>* order_ = nullptr;  ///< of `reordered_`
+  float* reordered_ = nullptr;
+  const float* quantised_ = nullptr;  ///< source of `blocks_`
+  const Int8Block* blocks_ = nullptr;
+};
+
 /// Parts of a layer, stacked along its output.
 class GroupKernel : public LinearKernel {
  public:
@@ -58,26 +95,21 @@ class GroupKernel : public LinearKernel {
   void prepare(std::int64_t rows) override {
     const auto has_order = [](const GroupedMatrix& part) { return !part.order().empty(); };
     if (std::ranges::any_of(parts_, has_order)) (void)shared_scratch(rows * in_);
+    if (std::ranges::any_of(parts_, &GroupedMatrix::takes_int8)) prepare_quantised_rows(rows, in_);
 #pragma omp parallel
     (void)scale_scratch(scratch_floats_);
   }
 
   void run(const float* x, float* y, std::int64_t rows) override {
-    const PooledVector<std::int32_t>* reordered = nullptr;
-    const blocks::RowOperands<float> given{x, in_, y, out_, rows};
+    PartInputs inputs(x, rows, in_);
     std::int64_t offset = 0;
     for (const GroupedMatrix& part : parts_) {
-      blocks::RowOperands<float> own = given;
-      own.y += offset;
-      if (!part.order().empty()) {
-        float* const columns = shared_scratch(rows * in_);
-        // Layers that share an input mostly share its order, too.
-        if (reordered == nullptr || *reordered != part.order())
-          reorder(given, part.order(), columns);
-        reordered = &part.order();
-        own.x = columns;
+      if (part.takes_int8()) {
+        multiply<Int8Block>(part, {inputs.int8(part), in_ / kInt8Block, y + offset, out_, rows},
+                            offset);
+      } else {
+        multiply<float>(part, {inputs.floats(part), in_, y + offset, out_, rows}, offset);
       }
-      multiply(part, own, offset);
       offset += part.rows();
     }
   }
@@ -100,14 +132,15 @@ class GroupKernel : public LinearKernel {
   }
 
  private:
-  void multiply(const GroupedMatrix& part, const blocks::RowOperands<float>& all,
+  template <class X>
+  void multiply(const GroupedMatrix& part, const blocks::RowOperands<X>& all,
                 std::int64_t offset) const {
 #pragma omp parallel if (in_ * part.rows() >= kSerialElements)
     {
       const Range tiles = thread_range(part.tiles());
       float* const scratch = scale_scratch(part.scratch_floats());
       for (std::int64_t row = 0; row < all.rows; row += kRowsPerPass) {
-        blocks::RowOperands<float> some = all;
+        blocks::RowOperands<X> some = all;
         some.x += row * all.x_stride;
         some.y += row * all.y_stride;
         some.rows = std::min(kRowsPerPass, all.rows - row);
@@ -139,7 +172,15 @@ std::int64_t scale_scratch_bytes() {
   return static_cast<std::int64_t>(scale_scratch().size() * sizeof(float));
 }
 
-PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in) {
+bool has_integer_products(const checkpoint::GroupedWeights& weights) {
+  return groups::integer_codes(weights).has_value();
+}
+
+PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in,
+                               ActivationPath path) {
+  if (path == ActivationPath::bfloat16) {
+    throw Error(ErrorCode::internal, "weights in groups have no bfloat16 products");
+  }
   std::vector<GroupedMatrix> matrices;
   matrices.reserve(parts.size());
   PooledVector<float> bias;
@@ -147,7 +188,7 @@ PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in
   const auto has_bias = [](const GroupPart& part) { return !part.bias.empty(); };
   const bool any_bias = std::ranges::any_of(parts, has_bias);
   for (const GroupPart& part : parts) {
-    matrices.emplace_back(*part.weights);
+    matrices.emplace_back(*part.weights, path);
     rows += static_cast<std::size_t>(part.weights->rows);
     if (!any_bias) continue;
     bias.insert(bias.end(), part.bias.begin(), part.bias.end());

@@ -9,6 +9,10 @@
 
 namespace headroom::measured {
 
+namespace blocks {
+struct Int8Block;
+}
+
 /// Parts to stack into one matrix W [out, in], and their bias [out]; empty if no part has one.
 struct StackedWeights {
   std::int64_t in = 0;
@@ -60,11 +64,18 @@ struct PackedKernel {
 };
 [[nodiscard]] PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in,
                                              ActivationPath path);
-[[nodiscard]] PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in);
+[[nodiscard]] PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in,
+                                             ActivationPath path);
 
 /// Throws Error{missing_resource} unless `backend` has the products that `options` ask for.
 void require_products(const LinearOptions& options);
 
+/// Quantises `rows` rows of x, [rows, in], into this thread's scratch for int8 activations, which
+/// the next call overwrites.
+[[nodiscard]] const blocks::Int8Block* quantised_rows(const float* x, std::int64_t rows,
+                                                      std::int64_t in);
+/// Grows that scratch to as many rows, so that no run allocates.
+void prepare_quantised_rows(std::int64_t rows, std::int64_t in);
 /// Bytes of the scratch for int8 activations on this thread.
 [[nodiscard]] std::int64_t int8_scratch_bytes();
 /// Bytes of the scratch for the scales of weights in groups on this thread.

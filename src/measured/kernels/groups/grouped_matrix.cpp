@@ -35,11 +35,31 @@ bool fills_words(const GroupedWeights& weights) {
   return weights.columns % kWord == 0 && (weights.group % kWord == 0 || weights.groups() == 1);
 }
 
+std::optional<IntegerCodes> codes_for(ActivationPath path, const GroupedWeights& weights) {
+  switch (path) {
+    case ActivationPath::int8:
+      return integer_codes(weights);
+    case ActivationPath::float32:
+    case ActivationPath::bfloat16:  // make_group_kernel refuses it
+      break;
+  }
+  return std::nullopt;
+}
+
+/// Copies a unit of codes, whose nibbles `convert` moves.
+void copy_unit(const std::byte* from, std::byte* to, std::uint32_t (*convert)(std::uint32_t)) {
+  std::uint32_t word;
+  std::memcpy(&word, from, sizeof word);
+  word = convert(word);
+  std::memcpy(to, &word, sizeof word);
+}
+
 }  // namespace
 
-GroupedMatrix::GroupedMatrix(const GroupedWeights& weights)
+GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, ActivationPath path)
     : kind_(weights.kind),
       kernels_(&kernels_of(weights.kind)),
+      integers_(codes_for(path, weights)),
       levels_(weights.levels),
       rows_(weights.rows),
       columns_(weights.columns),
@@ -72,12 +92,19 @@ std::int64_t GroupedMatrix::scratch_floats() const noexcept {
   return 2 * scales_.groups() * kLanes;
 }
 
+/// Integer products read four bytes of a row.
+std::int64_t GroupedMatrix::unit() const noexcept { return takes_int8() ? 4 : unit_of(kind_); }
+
 /// Interleaves the units of a tile's rows.
 void GroupedMatrix::store_row(const std::byte* from, std::int64_t row) {
-  const std::int64_t unit = unit_of(kind_);
-  std::byte* to = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit;
-  for (std::int64_t at = 0; at < tile_bytes() / kLanes; at += unit, to += unit * kLanes) {
-    std::memcpy(to, from + at, static_cast<std::size_t>(unit));
+  const bool moves_nibbles = takes_int8() && kind_ == CodeKind::nibble;
+  std::byte* to = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit();
+  for (std::int64_t at = 0; at < tile_bytes() / kLanes; at += unit(), to += unit() * kLanes) {
+    if (moves_nibbles) {
+      copy_unit(from + at, to, with_nibbles_in_halves);
+    } else {
+      std::memcpy(to, from + at, static_cast<std::size_t>(unit()));
+    }
   }
 }
 
@@ -90,10 +117,14 @@ void GroupedMatrix::read_row(std::int64_t row, float* to) const {
   one.levels = levels_;
   one.group = group_;
   one.scales.kind = checkpoint::ScaleKind::float32;
-  const std::int64_t unit = unit_of(kind_);
-  const std::byte* from = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit;
-  for (std::int64_t at = 0; at < tile_bytes() / kLanes; at += unit, from += unit * kLanes) {
-    one.codes.insert(one.codes.end(), from, from + unit);
+  const std::byte* from = codes_.data() + row / kLanes * tile_bytes() + row % kLanes * unit();
+  one.codes.resize(static_cast<std::size_t>(one.row_bytes()));
+  for (std::int64_t at = 0; at < one.row_bytes(); at += unit(), from += unit() * kLanes) {
+    if (takes_int8() && kind_ == CodeKind::nibble) {
+      copy_unit(from, one.codes.data() + at, with_nibbles_in_turns);
+    } else {
+      std::memcpy(one.codes.data() + at, from, static_cast<std::size_t>(unit()));
+    }
   }
   std::vector<float> scales(static_cast<std::size_t>(scratch_floats() / 2), 1.0F);
   if (scales_.has_scales()) scales_.decode(row / kLanes, scales.data());
@@ -112,34 +143,81 @@ void GroupedMatrix::read_row(std::int64_t row, float* to) const {
   checkpoint::dequantise_row(one, 0, {to, static_cast<std::size_t>(columns_)});
 }
 
+/// Scales of 1 and zero points of 0 where none are stored.
+void GroupedMatrix::decode_scales(std::int64_t tile, float* scales, float* zeros) const {
+  const std::int64_t count = scales_.groups() * kLanes;
+  if (scales_.has_scales()) {
+    scales_.decode(tile, scales);
+  } else {
+    std::fill_n(scales, count, 1.0F);
+  }
+  if (scales_.has_zeros()) {
+    scales_.decode_zeros(tile, zeros);
+  } else {
+    std::fill_n(zeros, count, 0.0F);
+  }
+}
+
+namespace {
+
+/// Multiplies a tile with all rows of x, as many at once as there are kernels for.
+template <class Tile, class Products>
+void multiply_rows(const Products& products, Tile at, std::int64_t rest) {
+  for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
+    for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
+      products[i](at);
+      at.x += kRowsAtOnce[i] * at.x_stride;
+      at.y += kRowsAtOnce[i] * at.y_stride;
+    }
+  }
+}
+
+}  // namespace
+
 void GroupedMatrix::multiply(const blocks::RowOperands<float>& operands, Range range,
                              float* scratch) const {
   float* const scales = scratch;
   float* const zeros = scratch + scales_.groups() * kLanes;
-  if (!scales_.has_scales()) std::fill(scales, zeros, 1.0F);
   const GroupProducts& products = scales_.has_zeros() ? kernels_->with_zeros : kernels_->plain;
   for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
-    if (scales_.has_scales()) scales_.decode(tile, scales);
-    if (scales_.has_zeros()) scales_.decode_zeros(tile, zeros);
-    GroupTile at{.codes = codes_.data() + tile * tile_bytes(),
-                 .scales = scales,
-                 .zeros = zeros,
-                 .columns = columns_,
-                 .group = group_,
-                 .levels = &levels_,
-                 .x = operands.x,
-                 .x_stride = operands.x_stride,
-                 .y = operands.y + tile * kLanes,
-                 .y_stride = operands.y_stride,
-                 .lanes = std::min(kLanes, rows_ - tile * kLanes)};
-    std::int64_t rest = operands.rows;
-    for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
-      for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
-        products[i](at);
-        at.x += kRowsAtOnce[i] * operands.x_stride;
-        at.y += kRowsAtOnce[i] * operands.y_stride;
-      }
-    }
+    decode_scales(tile, scales, zeros);
+    const GroupTile at{.codes = codes_.data() + tile * tile_bytes(),
+                       .scales = scales,
+                       .zeros = zeros,
+                       .columns = columns_,
+                       .group = group_,
+                       .levels = &levels_,
+                       .x = operands.x,
+                       .x_stride = operands.x_stride,
+                       .y = operands.y + tile * kLanes,
+                       .y_stride = operands.y_stride,
+                       .lanes = std::min(kLanes, rows_ - tile * kLanes)};
+    multiply_rows(products, at, operands.rows);
+  }
+}
+
+void GroupedMatrix::multiply(const blocks::RowOperands<blocks::Int8Block>& operands, Range range,
+                             float* scratch) const {
+  const std::int64_t count = scales_.groups() * kLanes;
+  float* const scales = scratch;
+  float* const zeros = scratch + count;
+  for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
+    decode_scales(tile, scales, zeros);
+    for (std::int64_t i = 0; i < count; ++i)
+      zeros[i] = zeros[i] / integers_->factor + integers_->zero;
+    const IntegerTile at{.codes = codes_.data() + tile * tile_bytes(),
+                         .scales = scales,
+                         .zeros = zeros,
+                         .factor = integers_->factor,
+                         .columns = columns_,
+                         .group = group_,
+                         .table = &integers_->table,
+                         .x = operands.x,
+                         .x_stride = operands.x_stride,
+                         .y = operands.y + tile * kLanes,
+                         .y_stride = operands.y_stride,
+                         .lanes = std::min(kLanes, rows_ - tile * kLanes)};
+    multiply_rows(integers_->products, at, operands.rows);
   }
 }
 

@@ -5,11 +5,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "../aligned.h"
 #include "../blocks/block_matrix.h"
+#include "../gemm.h"
 #include "../parallel.h"
 #include "grouped_weights.h"
+#include "integer_products.h"
 #include "tile_scales.h"
 
 namespace headroom::measured::groups {
@@ -42,10 +45,13 @@ struct GroupKernels {
 /// W [rows, columns] in tiles of kLanes rows; the last one is filled up with rows of zeros.
 class GroupedMatrix {
  public:
-  /// Lays out `weights`. Throws Error{internal} for sizes that do not fill words.
-  explicit GroupedMatrix(const checkpoint::GroupedWeights& weights);
+  /// Lays out `weights` for products with activations of `path`, or with float32 ones if they have
+  /// no integer products. Throws Error{internal} for sizes that do not fill words.
+  GroupedMatrix(const checkpoint::GroupedWeights& weights, ActivationPath path);
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
+  /// Returns whether `multiply` takes int8 activations instead of float32 ones.
+  [[nodiscard]] bool takes_int8() const noexcept { return integers_.has_value(); }
   [[nodiscard]] std::int64_t tiles() const noexcept;
   /// Bytes of codes, scales, zero points and order, with the zeros that fill the last tile.
   [[nodiscard]] std::int64_t held_bytes() const noexcept;
@@ -58,13 +64,18 @@ class GroupedMatrix {
   void read_row(std::int64_t row, float* to) const;
   /// y = x·Wᵀ for the rows of W in the tiles of `range`; `y` has one column per row of W.
   void multiply(const blocks::RowOperands<float>& operands, Range range, float* scratch) const;
+  void multiply(const blocks::RowOperands<blocks::Int8Block>& operands, Range range,
+                float* scratch) const;
 
  private:
   [[nodiscard]] std::int64_t tile_bytes() const noexcept;
+  [[nodiscard]] std::int64_t unit() const noexcept;
   void store_row(const std::byte* from, std::int64_t row);
+  void decode_scales(std::int64_t tile, float* scales, float* zeros) const;
 
   checkpoint::CodeKind kind_;
   const GroupKernels* kernels_;
+  std::optional<IntegerCodes> integers_;
   std::array<float, 16> levels_;
   std::int64_t rows_;
   std::int64_t columns_;

@@ -1,0 +1,182 @@
+#include "integer_products.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../blocks/block_formats.h"
+#include "../blocks/byte_dot.h"
+#include "group_codes.h"
+
+namespace headroom::measured::groups {
+namespace {
+
+using blocks::add_dot;
+using blocks::ByteTable;
+using blocks::Int8Block;
+using blocks::kInt8Block;
+using checkpoint::CodeKind;
+using checkpoint::GroupedWeights;
+
+/// Bytes of one word of every row of a tile.
+constexpr std::size_t kWordBytes = 4 * kLaneCount;
+
+Words word_at(const std::byte* tile) {
+  Words word;
+  std::memcpy(&word, tile, sizeof word);
+  return word;
+}
+
+/// Nibbles, in halves of words.
+struct NibbleBytes {
+  static constexpr std::size_t kColumnsPerWord = 8;
+
+  explicit NibbleBytes(const ByteTable& own) : table(own) {}
+
+  /// Codes of columns 4i to 4i + 3.
+  [[nodiscard]] Words at(const std::byte* tile, std::size_t i) const {
+    const Words word = word_at(tile + i / 2 * kWordBytes);
+    return blocks::look_up(table, word >> (i % 2 == 0 ? 0U : 4U) & blocks::kLowNibbles);
+  }
+
+  ByteTable table;
+};
+
+/// Signed bytes, plus 128.
+struct SignedBytes {
+  static constexpr std::size_t kColumnsPerWord = 4;
+
+  explicit SignedBytes(const ByteTable& /*own*/) {}
+
+  [[nodiscard]] Words at(const std::byte* tile, std::size_t i) const {
+    return word_at(tile + i * kWordBytes) ^ 0x80808080U;
+  }
+};
+
+/// Sums of one group: Σ code·x of every row of W, and Σ x.
+template <std::size_t rows>
+struct IntegerSums {
+  std::array<Floats, rows> products = {};
+  std::array<float, rows> inputs = {};
+};
+
+/// Adds `run` columns of a group, from column `first` of x, which share a half or a whole block.
+template <class Codes, std::size_t run, std::size_t rows>
+[[gnu::always_inline]] inline void add_run(const Codes& codes, const std::byte* tile,
+                                           const Int8Block* x, std::int64_t stride,
+                                           std::int64_t first, IntegerSums<rows>& sums) {
+  const Int8Block* const part = x + first / kInt8Block;
+  const auto within = static_cast<std::size_t>(first % kInt8Block);
+  std::array<Ints, rows> dots = {};
+  simd::unroll<run / 4>([&](auto i) {
+    const Words bytes = codes.at(tile, i);
+    simd::unroll<rows>([&](auto r) {
+      const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
+      std::uint32_t four;
+      std::memcpy(&four, own.values.data() + within + 4 * i, sizeof four);
+      dots[r] = add_dot(dots[r], bytes, Words{} + four);
+    });
+  });
+  simd::unroll<rows>([&](auto r) {
+    const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
+    sums.products[r] += __builtin_convertvector(dots[r], Floats) * own.scale;
+    sums.inputs[r] += run == kInt8Block ? own.sum : own.half_sums[within / run];
+  });
+}
+
+template <class Codes, std::size_t run, std::size_t rows>
+void multiply_integers(const IntegerTile& at) {
+  constexpr auto kRun = static_cast<std::int64_t>(run);
+  constexpr std::size_t kRunBytes = run / Codes::kColumnsPerWord * kWordBytes;
+  const Codes codes(*at.table);
+  std::array<Floats, rows> sums = {};
+  const std::byte* tile = at.codes;
+  const float* scale = at.scales;
+  const float* zero = at.zeros;
+  for (std::int64_t begin = 0; begin < at.columns; begin += at.group) {
+    const std::int64_t end = std::min(at.columns, begin + at.group);
+    IntegerSums<rows> own;
+    for (std::int64_t column = begin; column < end; column += kRun, tile += kRunBytes) {
+      add_run<Codes, run, rows>(codes, tile, at.x, at.x_stride, column, own);
+    }
+    const Floats scales = simd::load(scale) * at.factor;
+    const Floats zeros = simd::load(zero);
+    simd::unroll<rows>(
+        [&](auto r) { sums[r] += scales * (own.products[r] - zeros * own.inputs[r]); });
+    scale += kLanes;
+    zero += kLanes;
+  }
+  simd::unroll<rows>([&](auto r) {
+    simd::store_first(at.y + static_cast<std::int64_t>(r) * at.y_stride, sums[r], at.lanes);
+  });
+}
+
+template <class Codes, std::size_t run>
+constexpr IntegerProducts integer_products() {
+  return {multiply_integers<Codes, run, 8>, multiply_integers<Codes, run, 4>,
+          multiply_integers<Codes, run, 1>};
+}
+
+constexpr std::int64_t kHalfBlock = kInt8Block / 2;
+
+template <class Codes>
+IntegerProducts products_of(std::int64_t group) {
+  if (group % kInt8Block == 0) return integer_products<Codes, kInt8Block>();
+  return integer_products<Codes, kHalfBlock>();
+}
+
+/// Levels as bytes, in steps of `factor` from the least one; empty if they are no such multiples.
+std::optional<IntegerCodes> nibble_codes(const std::array<float, 16>& levels, float factor) {
+  const float least = *std::ranges::min_element(levels);
+  IntegerCodes codes{.zero = -least / factor, .factor = factor};
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const float steps = (levels[i] - least) / factor;
+    if (steps != std::trunc(steps) || steps > 255) return std::nullopt;
+    codes.table[i] = static_cast<std::uint8_t>(steps);
+  }
+  return codes;
+}
+
+bool fills_half_blocks(const GroupedWeights& weights) {
+  if (weights.columns % kInt8Block != 0) return false;
+  return weights.groups() == 1 || weights.group % kHalfBlock == 0;
+}
+
+}  // namespace
+
+std::optional<IntegerCodes> integer_codes(const GroupedWeights& weights) {
+  if (!fills_half_blocks(weights)) return std::nullopt;
+  const std::int64_t group = weights.groups() == 1 ? weights.columns : weights.group;
+  switch (weights.kind) {
+    case CodeKind::nibble: {
+      std::optional<IntegerCodes> codes = nibble_codes(weights.levels, 1);
+      if (!codes) codes = nibble_codes(weights.levels, 0.5F);
+      if (codes) codes->products = products_of<NibbleBytes>(group);
+      return codes;
+    }
+    case CodeKind::int8:
+      return IntegerCodes{.products = products_of<SignedBytes>(group), .zero = 128};
+    case CodeKind::float8:
+    case CodeKind::float16:
+    case CodeKind::bfloat16:
+      break;
+  }
+  return std::nullopt;
+}
+
+std::uint32_t with_nibbles_in_halves(std::uint32_t word) noexcept {
+  std::uint32_t halves = 0;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    halves |= (word >> (4 * i) & 15U) << (i < 4 ? 8 * i : 8 * (i - 4) + 4);
+  }
+  return halves;
+}
+
+std::uint32_t with_nibbles_in_turns(std::uint32_t word) noexcept {
+  std::uint32_t turns = 0;
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    turns |= (word >> (i < 4 ? 8 * i : 8 * (i - 4) + 4) & 15U) << (4 * i);
+  }
+  return turns;
+}
+
+}  // namespace headroom::measured::groups
