@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compares headroom's forward pass with ONNX Runtime and PyTorch, and its decode with memory bandwidth.
+"""Compares headroom's forward pass with other engines, and its decode with memory bandwidth.
 
 Every round runs all programs one after the other, so that other load affects them alike; ratios are
 taken within a round. Before each program it waits for idle processors, at most --patience seconds,
 and it records how many processors other programs used. A benchmark, not a test: it checks nothing.
-Needs node with onnxruntime-node, a python3 with torch, g++.
+Needs node with onnxruntime-node, a python3 with torch 2, onnx and openvino, g++.
 """
 
 import argparse
@@ -24,7 +24,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-ENGINES = ["headroom", "headroom fused", "onnxruntime", "torch"]
+OURS = {"headroom": "eager", "headroom fused": "fused"}
+PEERS = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "torch": "PyTorch",
+         "torch compiled": "PyTorch compiled"}
+ENGINES = [*OURS, *PEERS]
 DECODERS = [("tinyllama-1.1b", 63), ("smollm2-135m", 63)]
 DTYPES = ["float32", "bfloat16"]
 # Matrix products of a decoder without weights.
@@ -36,7 +39,8 @@ def parse_arguments():
     parser.add_argument("--headroom", type=pathlib.Path, default=ROOT / "build/release/headroom")
     parser.add_argument("--node-modules", type=pathlib.Path, required=True,
                         help="node_modules folder with onnxruntime-node")
-    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a python3 with torch")
+    parser.add_argument("--python", default=sys.executable,
+                        help="a python3 with torch, onnx and openvino (this one)")
     parser.add_argument("--models", type=pathlib.Path, help="folder to keep the exported ONNX file in")
     parser.add_argument("--shapes", nargs="+", default=["1x128", "8x128", "1x512"], metavar="BxS")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
@@ -105,7 +109,7 @@ class Bench:
         self.library_gemms = folder / "library_gemms"
         compile_program(self.library_gemms, [HERE / "library_gemms.cpp"], ["-ldnnl"])
         if not (self.models / "bert.onnx").exists():
-            subprocess.run([arguments.torch_python, HERE / "export_bert.py", self.models], check=True,
+            subprocess.run([arguments.python, HERE / "export_bert.py", self.models], check=True,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def run(self, command, environment=None):
@@ -117,9 +121,8 @@ class Bench:
     def engine(self, name, batch, seq, threads, runs):
         options = ["--batch", batch, "--seq", seq, "--threads", threads, "--runs", runs,
                    "--warmup", 1 if runs < 8 else 2]
-        if name.startswith("headroom"):
-            attention = "fused" if name.endswith("fused") else "eager"
-            report, others = self.measure("bert-base", *options, "--attention", attention)
+        if name in OURS:
+            report, others = self.measure("bert-base", *options, "--attention", OURS[name])
             return {**report["time"], "matrix_flops": report["counted"]["matrix_flops"],
                     "context": report["context"], "others": others}
         if name == "onnxruntime":
@@ -127,7 +130,9 @@ class Bench:
                                        *options],
                                       {"NODE_PATH": str(self.arguments.node_modules.resolve())})
         else:
-            report, others = self.run([self.arguments.torch_python, HERE / "time_torch.py", *options],
+            program = ([HERE / "time_openvino.py"] if name == "openvino" else
+                       [HERE / "time_torch.py", "--mode", "compiled" if "compiled" in name else "frozen"])
+            report, others = self.run([self.arguments.python, *program, *options],
                                       {"OMP_NUM_THREADS": str(threads)})
         return {**report, "others": others}
 
@@ -151,8 +156,8 @@ class Bench:
                 "median_s": min(medians), "flops_per_s": flops / min(medians),
                 "round_medians_s": medians, "round_best_s": [r[name]["min_s"] for r in rounds],
                 "others_processors": [round(r[name]["others"], 2) for r in rounds]}
-        for ours in ENGINES[:2]:
-            for theirs in ENGINES[2:]:
+        for ours in OURS:
+            for theirs in PEERS:
                 ratios = [r[theirs]["median_s"] / r[ours]["median_s"] for r in rounds]
                 result["ratios"][f"{ours} / {theirs}"] = {
                     "median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)}
@@ -166,8 +171,8 @@ class Bench:
 
     def note(self, entry):
         self.context = entry["headroom"]["context"]
-        self.versions = {"onnxruntime": entry["onnxruntime"]["version"],
-                         "torch": entry["torch"]["version"], "torch_blas": entry["torch"]["blas"]}
+        self.versions = {name: entry[name]["version"] for name in ("onnxruntime", "openvino", "torch")}
+        self.versions["torch_blas"] = entry["torch"]["blas"]
 
     def decode(self, model, past, threads):
         """Measures decode of a model in each dtype, and the bandwidth of plain reading, in every round."""
@@ -249,8 +254,8 @@ def table(head, left, rows):
 def verdict(results):
     """Lists the cases where headroom is faster, slower, or neither beyond the noise of the rounds."""
     lines = []
-    for theirs, name in (("onnxruntime", "ONNX Runtime"), ("torch", "PyTorch")):
-        for ours, label in zip(ENGINES[:2], ("eager", "fused")):
+    for theirs, name in PEERS.items():
+        for ours, label in OURS.items():
             faster, others = 0, []
             for result in results:
                 ratio = result["ratios"][f"{ours} / {theirs}"]
@@ -278,41 +283,41 @@ def write_reports(arguments, document):
     prefill, decode, context = document["prefill"], document["decode"], document["context"]
     lines = [
         "# Speed", "",
-        "Forward pass of BERT-base in float32 against ONNX Runtime and PyTorch, and a decode step against",
-        "memory bandwidth. Times are of this machine; only the ratios carry over, and only roughly.", "",
+        "Forward pass of BERT-base in float32 against ONNX Runtime, OpenVINO and PyTorch, and a decode step",
+        "against memory bandwidth. Times are of this machine; only the ratios carry over, and only roughly.", "",
         "```sh", document["command"], "```", "",
-        "`NODE_MODULES` is the folder that `npm install --ignore-scripts onnxruntime-node` fills; PyTorch comes",
-        "from `apt-get install python3-torch libopenblas0-openmp`.", "",
+        "`NODE_MODULES` is the folder that `npm install --ignore-scripts onnxruntime-node` fills; PyTorch and",
+        "OpenVINO, and onnx for the export, come from `pip install torch openvino onnx`.", "",
         f"{document['date']} · {context['cpu']} · {context['logical_cpus']} processors · "
         f"headroom compiled by {context['compiler']}, with {context['backend']} · "
         f"ONNX Runtime {document['versions']['onnxruntime']}, all graph optimisations · "
+        f"OpenVINO {document['versions']['openvino']}, in float32 for latency · "
         f"PyTorch {document['versions']['torch']} with {document['versions']['torch_blas']}, traced, "
-        "frozen and optimised for inference.", "",
+        "frozen and optimised for inference, and by `torch.compile` with frozen weights.", "",
         "## BERT-base, float32", "",
         f"{arguments.rounds} round(s); each runs all engines one after the other, after a warm-up. Milliseconds: "
         "the best of",
         "the rounds' medians; in brackets GFLOP/s, with the matrix FLOPs that headroom counted.", "",
-        *table(["Batch × seq", "Threads", "headroom", "headroom fused", "ONNX Runtime", "PyTorch"], 1,
-               map(prefill_row, prefill)), "",
+        *table(["Batch × seq", "Threads", *OURS, *PEERS.values()], 1, map(prefill_row, prefill)), "",
         "Speed-up of headroom: the median over rounds of the ratio within a round; in brackets minimum and",
         "maximum.", "",
-        *table(["Batch × seq", "Threads", "eager / ORT", "eager / PyTorch", "fused / ORT",
-                "fused / PyTorch"], 1, map(ratio_row, prefill)), "",
+        *table(["Batch × seq", "Threads", *(f"{ours} / {theirs}" for ours in OURS.values()
+                                            for theirs in PEERS.values())], 1,
+               map(ratio_row, prefill)), "",
         *verdict(prefill), "",
         "Fraction of a library's rate that a whole pass reaches: its GFLOP/s over those of its GEMMs alone, on",
         "oneDNN called directly, with packed weights per layer; in the same rounds. Values above 1 come from",
         "huge pages, which headroom requests and oneDNN does not, or from noise.", "",
-        *table(["Batch × seq", "Threads", "GEMMs alone [GFLOP/s]", "headroom", "headroom fused",
-                "ONNX Runtime", "PyTorch"], 1, map(share_row, prefill)), "",
+        *table(["Batch × seq", "Threads", "GEMMs alone [GFLOP/s]", *OURS, *PEERS.values()], 1,
+               map(share_row, prefill)), "",
         f"While an engine ran, other programs used {document['others_median']:.2f} processors (median; "
         f"maximum {document['others_max']:.2f};",
         "`others_processors` in [speed.json](speed.json)); where that is high, the figures on all processors",
         "mean little.", "",
         "ONNX Runtime gets a graph that its optimiser fuses completely: attention, skip layer norm, bias GELU.",
         "At 1 × 128 on one thread that graph ran no faster than with unfused attention, and faster than an",
-        "export of fixed shape; other shapes were not tried. PyTorch is Debian's build, without MKL; other",
-        "builds may be faster. headroom and PyTorch run without an attention mask, ONNX Runtime with a mask of",
-        "ones, which its fusion requires.", "",
+        "export of fixed shape; other shapes were not tried. OpenVINO reads the model from PyTorch. All run",
+        "without an attention mask but ONNX Runtime, whose fusion requires one: a mask of ones.", "",
     ]
     if decode:
         lines += [

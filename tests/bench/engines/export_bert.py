@@ -7,6 +7,7 @@ the attention.
 """
 
 import argparse
+import inspect
 import pathlib
 
 import torch
@@ -24,10 +25,14 @@ def main():
     ids = torch.randint(bert.VOCAB, shape)
     inputs = (ids, torch.zeros_like(ids), torch.ones_like(ids))
     names = ["ids", "types", "mask"]
+    # PyTorch 2 exports another graph by default, which ONNX Runtime's optimiser does not fuse.
+    has_other = "dynamo" in inspect.signature(torch.onnx.export).parameters
+    traced = {"dynamo": False} if has_other else {}
     with torch.no_grad():
         torch.onnx.export(bert.build(), inputs, str(arguments.folder / "bert.onnx"), input_names=names,
                           output_names=["hidden", "pooled"], opset_version=arguments.opset,
-                          dynamic_axes={name: {0: "batch", 1: "seq"} for name in names})
+                          dynamic_axes={name: {0: "batch", 1: "seq"} for name in names},
+                          **traced)
 
 
 if __name__ == "__main__":
