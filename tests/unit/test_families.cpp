@@ -117,6 +117,15 @@ TEST_CASE("settings whose effect is not counted are refused unless they have no 
   }
 }
 
+TEST_CASE("MiniMax M3 turns whole heads without partial_rotary_factor, whatever rotary_dim says") {
+  nlohmann::json config = test::read_json(test::data_folder() / "families/minimax_m3/config.json");
+  config["rope_parameters"].erase("partial_rotary_factor");
+  config["index_head_dim"] = config.at("head_dim");
+  const ModelSpec spec = test::spec_of(config);
+  REQUIRE(!spec.assumptions.empty());
+  CHECK(spec.assumptions.back().find("RoPE turns 12 dimensions") != std::string::npos);
+}
+
 TEST_CASE("a Mamba hybrid, whose convolution has the activation of its FFN, runs with SiLU only") {
   for (const char* const type : {"bamba", "granitemoehybrid", "falcon_h1", "jamba"}) {
     CAPTURE(type);

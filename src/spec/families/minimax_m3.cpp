@@ -157,6 +157,19 @@ void add_block_indexer(ConfigReader& config, ModelSpec& spec) {
               [&](LayerVariant& variant) { variant.self_attention.indexer = indexer.spec; });
 }
 
+/// The class turns as many dimensions as partial_rotary_factor says, all without that key, whatever
+/// `rotary_dim` says.
+void note_rotary_dim(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t turned = spec.position.rope.rotary_dim == 0
+                                  ? spec.decoder->self_attention.head_dim
+                                  : spec.position.rope.rotary_dim;
+  const std::int64_t stated = config.size_or({"rotary_dim"}, turned);
+  if (stated == turned) return;
+  spec.assumptions.push_back(fmt::format(
+      "RoPE turns {} dimensions, as in transformers, which does not read rotary_dim ({})", turned,
+      stated));
+}
+
 void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 1048576;
@@ -164,7 +177,6 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   defaults.head_dim = 128;
   defaults.norm = {NormKind::rms_norm, false, 1e-6, NormWeight::one_plus};
   defaults.rope.theta = 5e6;
-  defaults.rope.partial_rotary_factor = 0.5;
   defaults.bias = BiasRule::none;
   defaults.fixed_activation = ActivationKind::clamped_swiglu;
   read_decoder(config, spec, defaults);
@@ -176,7 +188,7 @@ void read_minimax_m3_text(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("attention_output_gate", false);
   config.expect_number("swiglu_alpha", 1.702);
   config.expect_number("swiglu_limit", 7);
-  config.expect_number("rotary_dim", static_cast<double>(spec.position.rope.rotary_dim));
+  note_rotary_dim(config, spec);
   config.ignore({"num_mtp_modules", "num_nextn_predict_layers"});  // for speculative decoding
   read_minimax_experts(config, stack);
   add_block_indexer(config, spec);
