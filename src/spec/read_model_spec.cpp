@@ -7,6 +7,7 @@
 #include "agreeing_flags.h"
 #include "common_keys.h"
 #include "consistent_layers.h"
+#include "families/drafts.h"
 #include "family.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
@@ -16,6 +17,16 @@
 namespace headroom {
 namespace detail {
 namespace {
+
+/// The type of a config: a draft's is its class's.
+std::string type_of(ConfigReader& config) {
+  std::string stated = config.text_or({"model_type"}, "");
+  // diffusers' configs name their class instead.
+  if (stated.empty()) stated = config.text_or({"_class_name"}, "");
+  const std::vector<std::string> classes = config.texts("architectures");
+  const Family* const draft = classes.empty() ? nullptr : find_draft(classes.front());
+  return draft == nullptr ? stated : std::string(draft->model_types.names.front());
+}
 
 const Family& family_of(const ConfigReader& config, const std::string& model_type) {
   if (model_type.empty()) {
@@ -35,9 +46,7 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
   detail::ConfigReader config(document, file);
   ModelSpec spec;
   spec.name = std::move(name);
-  spec.model_type = config.text_or({"model_type"}, "");
-  // diffusers' configs name their class instead.
-  if (spec.model_type.empty()) spec.model_type = config.text_or({"_class_name"}, "");
+  spec.model_type = detail::type_of(config);
   const detail::Family& family = detail::family_of(config, spec.model_type);
   config.use_class_sizes(spec.model_type);
   detail::read_class(config, spec, family.classes);

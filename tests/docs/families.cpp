@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "families/drafts.h"
 #include "family.h"
 #include "headroom/error.h"
 #include "headroom/graph.h"
@@ -52,8 +53,14 @@ struct Row {
 
 using Rows = std::map<const Family*, Row>;
 
-/// The family of a config by its type or, in diffusers' format, by its class; null if it has none.
+/// The family of a config by its type or, in diffusers' format and of drafts, by its class; null if
+/// it has none.
 const Family* family_of(const json& config) {
+  const auto classes = config.find("architectures");
+  if (classes != config.end() && classes->is_array() && !classes->empty()) {
+    const auto* const draft = detail::find_draft(classes->front().get<std::string>());
+    if (draft != nullptr) return draft;
+  }
   for (const char* const key : {"model_type", "_class_name"}) {
     const auto type = config.find(key);
     const bool named = type != config.end() && type->is_string();

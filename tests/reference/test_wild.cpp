@@ -82,6 +82,40 @@ TEST_CASE("a config of a model type alone has the parameters of its class's defa
   CHECK(counted >= 250);
 }
 
+TEST_CASE("drafts for speculative decoding have the parameters of their published classes") {
+  const auto folder = data_folder() / "drafts";
+  std::size_t counted = 0;
+  for (const CsvRow& row : read_csv(folder / "params.csv")) {
+    CAPTURE(row.at("name"));
+    const auto file = folder / (row.at("name") + ".config.json");
+    ModelSpec spec;
+    REQUIRE_NOTHROW(spec = read_model_spec(read_file(file), file.string(), row.at("name")));
+    CHECK(spec.unread_keys.empty());
+    CHECK(spec.architecture == row.at("model_class"));
+    const Graph graph = build_graph(spec, {});
+    CHECK(count_parameters(graph).total.evaluate(graph.sizes) == number(row, "params_total"));
+    ++counted;
+  }
+  CHECK(counted >= 45);
+}
+
+TEST_CASE("a draft whose layers' config is nested has the parameters of one whose config is flat") {
+  const auto file = data_folder() / "drafts/qwen3-8b-eagle3.config.json";
+  nlohmann::json layers = read_json(file);
+  const auto parameters_of = [](const nlohmann::json& config) {
+    const Graph graph = build_graph(spec_of(config), {});
+    return count_parameters(graph).total.evaluate(graph.sizes);
+  };
+  const Integer flat = parameters_of(layers);
+  nlohmann::json nested{{"architectures", {"Eagle3Speculator"}},
+                        {"speculators_model_type", "eagle3"},
+                        {"draft_vocab_size", layers.at("draft_vocab_size")},
+                        {"norm_before_residual", true}};
+  layers.erase("draft_vocab_size");
+  nested["transformer_layer_config"] = layers;
+  CHECK(parameters_of(nested) == flat);
+}
+
 TEST_CASE("parameters of raw published configs equal the reference class's total") {
   std::size_t counted = 0;
   for (const WildConfig& wild : wild_configs()) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "families/drafts.h"
 #include "family.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
@@ -94,6 +95,9 @@ TEST_CASE("every family has a preset, or a config of the tests' data") {
       if (entry.path().extension() != ".json") continue;
       insert_types(test::read_python_json(entry.path()), used);
     }
+  }
+  for (const test::CsvRow& row : test::read_csv(test::data_folder() / "drafts/params.csv")) {
+    used.insert(find_draft(row.at("model_class")));
   }
   for (const Preset& preset : list_presets()) {
     used.insert(find_family(read_preset(preset).spec.model_type));

@@ -104,6 +104,10 @@ std::map<std::string, json> derived_configs() {
   for (const char* const type : {"qwen2_vl_text", "qwen2_5_vl_text"}) {
     configs[type] = with_type(qwen2, type);
   }
+  for (const char* const type : {"eagle3", "dflash"}) {
+    const std::string name = std::string("qwen3-8b-") + type + ".config.json";
+    configs[type] = with_type(read_config(data_folder() / "drafts" / name), type);
+  }
   configs["Yi"] = with_type(llama_text, "Yi");
   configs["AXK1"] = with_type(tower("axk1"), "AXK1");
   configs["lfm2-vl"] = with_type(tower("lfm2_vl"), "lfm2-vl");

@@ -25,6 +25,7 @@ set(HEADROOM_FAMILIES
   dinov2
   distilbert
   document_models
+  drafts
   ernie
   esm
   eurobert

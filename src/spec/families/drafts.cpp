@@ -1,0 +1,256 @@
+// Drafts for speculative decoding: small decoders that read hidden states of a target model.
+// EAGLE-3 and P-EAGLE guess tokens one after another (arXiv 2503.01840; sgl-project/SpecForge,
+// modeling/draft/llama3_eagle.py, peagle.py); DFlash and its descendants guess blocks (arXiv
+// 2602.06036; z-lab/dflash, model.py; SpecForge, dflash.py, domino.py, dspark.py).
+#include "drafts.h"
+
+#include <algorithm>
+
+#include "../decoder.h"
+#include "../towers/tower_weights.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr std::string_view kParallelEagle = "PEagleDraftModel";
+constexpr std::string_view kConvolvedFlash = "DFlash2DraftModel";
+constexpr std::string_view kMarkovFlash = "DSparkDraftModel";
+constexpr std::string_view kRecurrentFlash = "DominoDraftModel";
+// Notes of an engine in models that are no drafts, where they change nothing.
+constexpr std::string_view kEagleNotes = "eagle_config";
+constexpr std::string_view kNotRun = "a draft reads hidden states of its target model";
+
+void add_text(ModelSpec& spec, std::string path, std::vector<std::int64_t> shape, WeightRole role) {
+  spec.counted_only.push_back(
+      {std::move(path), std::move(shape), role, 1, ModelPart::text, CountedUse::part_not_run});
+}
+
+/// The layers of the target whose hidden states are read side by side.
+std::int64_t read_eagle_states(ConfigReader& config) {
+  constexpr std::int64_t kStates = 3;
+  auto eagle = config.object(kEagleNotes);
+  if (!eagle) return kStates;
+  const std::int64_t layers = std::ssize(eagle->counts("eagle_aux_hidden_state_layer_ids"));
+  eagle->ignore({"use_aux_hidden_state", "use_input_layernorm_in_first_layer", "use_last_layernorm",
+                 "use_mtp_layernorm"});
+  eagle->finish();
+  return layers == 0 ? kStates : layers;
+}
+
+/// The first layer's projections also read the embedding of the last token, beside the states.
+void count_embedding_columns(ModelSpec& spec) {
+  const AttentionSpec& attention = spec.decoder->self_attention;
+  const std::int64_t keys = attention.num_key_value_heads * attention.head_dim;
+  const auto columns = [&](const char* name, std::int64_t rows) {
+    add_text(spec, std::string("first_layer.attention.") + name + ".embedding_columns",
+             {rows, spec.hidden_size}, WeightRole::attention);
+  };
+  columns("query", attention.num_attention_heads * attention.head_dim);
+  columns("key", keys);
+  columns("value", keys);
+  add_text(spec, "first_layer.embedding_norm.weight", {spec.hidden_size}, WeightRole::norm);
+}
+
+/// The projection of the target's states, and a norm of each, if there are any.
+void count_eagle_inputs(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t width = config.size_or({"target_hidden_size"}, spec.hidden_size);
+  const std::int64_t states = read_eagle_states(config);
+  const std::int64_t all = product(config, "target_hidden_size", states, width);
+  TowerWeights inputs(spec, ModelPart::projector);
+  inputs.linear_if(false, "states", all, spec.hidden_size, WeightRole::projector);
+  if (config.flag_or({"fc_norm"}, false)) {
+    inputs.norm(NormKind::rms_norm, "states_norm", width, states);
+  }
+  if (spec.architecture == kParallelEagle) {
+    inputs.add("masked_states", {1, 1, all}, WeightRole::projector);
+  }
+}
+
+/// speculators nests the config of the layers.
+void read_eagle_layers(ConfigReader& layers, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.bias = BiasRule::none;
+  read_decoder(layers, spec, defaults);
+  layers.expect_flag("attention_bias", false);
+  layers.expect_flag("mlp_bias", false);
+  const bool windowed = layers.flag_or({"use_sliding_window"}, false);
+  const WindowSpec window = read_window(layers, 0);
+  if (windowed) spec.decoder->self_attention.window = window;
+  layers.ignore({"max_window_layers", "layer_types", "decoder_sparse_step", "qkv_bias"});
+}
+
+void read_eagle(ConfigReader& config, ModelSpec& spec) {
+  if (auto layers = config.object("transformer_layer_config")) {
+    config.ignore_keys_of(*layers);
+    read_eagle_layers(*layers, spec);
+    layers->ignore({"model_type", "architectures"});
+    layers->finish();
+  } else {
+    read_eagle_layers(config, spec);
+  }
+  const std::int64_t words = spec.embedding.vocab_size;
+  spec.embedding.input = InputKind::hidden_states;
+  spec.embedding.vocab_size = config.size_or({"draft_vocab_size"}, words);
+  spec.counted_only.push_back({"embeddings.word_embeddings.weight",
+                               {words, spec.hidden_size},
+                               WeightRole::embedding,
+                               1,
+                               ModelPart::text,
+                               CountedUse::loaded});
+  count_eagle_inputs(config, spec);
+  count_embedding_columns(spec);
+  spec.not_run = kNotRun;
+  spec.assumptions.emplace_back(
+      "a draft: an engine shares the embedding with its target, which counts here, too");
+  // How a draft was trained, which changes neither weights nor operators.
+  config.ignore({"target_model_type", "norm_output", "norm_before_residual", "norm_before_fc",
+                 "embed_requires_grad", "eagle_aux_hidden_state_layer_ids", "speculators_config",
+                 "speculators_model_type", "speculators_version"});
+}
+
+HeadSpec eagle_head(ConfigReader&) {
+  LanguageModelHeadSpec head;
+  head.float32_logits = true;
+  return language_model_head(head);
+}
+
+/// Two convolutions beside each part of a layer, and a choice of tokens by pairs (DFlash 2).
+void count_convolutions(ConfigReader& config, ConfigReader& flash, ModelSpec& spec) {
+  const std::int64_t kernel = flash.size({"conv_kernel_size"});
+  const std::int64_t group = flash.size({"conv_group_size"});
+  const std::int64_t rank = flash.size({"selector_rank"});
+  const std::int64_t width = spec.hidden_size;
+  if (width % group != 0) {
+    config.fail("hidden_size", "is no multiple of conv_group_size", "use groups of equal size");
+  }
+  const std::int64_t layers = spec.decoder->num_layers;
+  TowerWeights added(spec, ModelPart::text);
+  for (const char* const place : {"attention_convolution", "mlp_convolution"}) {
+    const std::string path = std::string("layers.") + place;
+    added.add(path + ".kernel", {2, kernel, width}, WeightRole::attention, layers);
+    added.linear_if(false, path + ".projection", width,
+                    product(config, "conv_kernel_size", 2 * kernel, width / group),
+                    WeightRole::attention, layers);
+  }
+  const std::int64_t words = spec.embedding.vocab_size;
+  added.add("selector.predecessors.weight", {words, rank}, WeightRole::embedding);
+  added.add("selector.successors.weight", {words, rank}, WeightRole::embedding);
+  added.linear_if(false, "selector.states", width, rank, WeightRole::head);
+}
+
+enum class MarkovHead { vanilla, gated, recurrent };
+
+/// A bias of the logits by the token before, of low rank, and the chance of acceptance (DSpark).
+void count_markov_head(ConfigReader& config, ConfigReader& flash, ModelSpec& spec) {
+  const std::int64_t rank = flash.count_or({"markov_rank"}, 0);
+  const MarkovHead kind = flash.choice_or<MarkovHead>({"markov_head_type"},
+                                                      {{"vanilla", MarkovHead::vanilla},
+                                                       {"gated", MarkovHead::gated},
+                                                       {"rnn", MarkovHead::recurrent}},
+                                                      MarkovHead::vanilla);
+  const std::int64_t width = spec.hidden_size;
+  const std::int64_t words = spec.embedding.vocab_size;
+  TowerWeights added(spec, ModelPart::text);
+  if (rank > 0) {
+    added.add("markov_head.tokens.weight", {words, rank}, WeightRole::embedding);
+    added.linear_if(false, "markov_head.logits", rank, words, WeightRole::head);
+    if (kind == MarkovHead::gated) {
+      added.linear("markov_head.gate", width + rank, rank, WeightRole::head);
+    }
+    if (kind == MarkovHead::recurrent) {
+      const std::int64_t read = config.sum("hidden_size", width, 2 * rank);
+      added.linear("markov_head.cell", read, 3 * rank, WeightRole::head);
+    }
+  }
+  const double weight = flash.number_or({"confidence_head_alpha"}, 0);
+  const bool with_markov = flash.flag_or({"confidence_head_with_markov"}, false);
+  if (!flash.flag_or({"enable_confidence_head"}, weight > 0)) return;
+  added.linear("confidence_head", with_markov ? width + rank : width, 1, WeightRole::head);
+}
+
+/// A GRU over the tokens of a block, which corrects the logits (Domino).
+void count_recurrent_head(ConfigReader& config, ConfigReader& flash, ModelSpec& spec) {
+  constexpr std::int64_t kGates = 3;
+  const std::int64_t inner = flash.size({"emb_dim"});
+  const std::int64_t state = flash.size({"gru_hidden_dim"});
+  const std::int64_t gates = product(config, "gru_hidden_dim", kGates, state);
+  TowerWeights added(spec, ModelPart::text);
+  added.linear_if(false, "gru.input", spec.hidden_size, gates, WeightRole::head);
+  added.linear_if(false, "gru.state", state, gates, WeightRole::head);
+  added.linear_if(false, "correction.down", spec.hidden_size + state, inner, WeightRole::head);
+  added.linear_if(false, "correction.logits", inner, spec.embedding.vocab_size, WeightRole::head);
+  config.ignore({"emb_dim", "gru_hidden_dim"});
+}
+
+void count_flash_head(ConfigReader& config, ConfigReader& flash, ModelSpec& spec) {
+  if (spec.architecture == kConvolvedFlash) count_convolutions(config, flash, spec);
+  if (spec.architecture == kMarkovFlash) count_markov_head(config, flash, spec);
+  if (spec.architecture == kRecurrentFlash) count_recurrent_head(config, flash, spec);
+}
+
+/// As many of the target's layers as `target_layer_ids` names, else as the draft has.
+std::int64_t read_target_layers(ConfigReader& config, ConfigReader& flash, const ModelSpec& spec) {
+  std::int64_t named = std::ssize(flash.counts("target_layer_ids"));
+  if (named == 0) named = std::ssize(config.counts("target_layer_ids"));
+  return named == 0 ? spec.decoder->num_layers : named;
+}
+
+/// DFlash: Qwen3's layers, whose queries are those of a block of masked tokens and whose keys are
+/// also those of the target's states. It has neither embedding nor head: they are the target's.
+void read_flash(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 32768;
+  defaults.head_dim = 128;
+  read_decoder(config, spec, defaults);
+  spec.decoder->self_attention.query_key_norm = QueryKeyNormSpec{spec.decoder->norm};
+  read_qwen_windows(config, *spec.decoder);
+  spec.embedding.input = InputKind::hidden_states;
+  ConfigReader flash = config.object_or_empty("dflash_config");
+  const std::int64_t layers = read_target_layers(config, flash, spec);
+  TowerWeights states(spec, ModelPart::projector);
+  states.linear_if(false, "states", product(config, "hidden_size", layers, spec.hidden_size),
+                   spec.hidden_size, WeightRole::projector);
+  states.norm(NormKind::rms_norm, "states_norm", spec.hidden_size);
+  count_flash_head(config, flash, spec);
+  flash.ignore({"mask_token_id", "block_size", "projector_type", "attention_mode", "shift_label",
+                "pure_draft_prefix_len", "selector_top_k", "output_multiplier",
+                "final_logit_softcapping", "input_embedding_scale", "target_layer_ids"});
+  flash.finish();
+  spec.not_run = kNotRun;
+  config.ignore({"block_size", "num_target_layers", "mask_token_id", "is_causal"});
+}
+
+}  // namespace
+
+const Family* find_draft(std::string_view architecture) {
+  const auto is_it = [&](const ModelClass& known) { return known.name == architecture; };
+  for (const std::string_view type : {"eagle3", "dflash"}) {
+    const Family* const family = find_family(type);
+    if (std::ranges::any_of(family->classes.list, is_it)) return family;
+  }
+  return nullptr;
+}
+
+std::vector<Family> drafts_families() {
+  constexpr std::string_view kOwnFiles =
+      "the first layer's projections are stored beside those of the embedding";
+  return {{.model_types = {"eagle3"},
+           .classes = {{{"LlamaForCausalLMEagle3", eagle_head},
+                        {"Eagle3LlamaForCausalLM", eagle_head},
+                        {"Eagle3Speculator", eagle_head},
+                        {"Eagle3DraftModel", eagle_head},
+                        {std::string(kParallelEagle), eagle_head}}},
+           .reader = read_eagle,
+           .names = None(kOwnFiles),
+           .gguf = None("not supported yet")},
+          {.model_types = {"dflash"},
+           .classes = {{{"DFlashDraftModel", no_head},
+                        {std::string(kConvolvedFlash), no_head},
+                        {std::string(kMarkovFlash), no_head},
+                        {std::string(kRecurrentFlash), no_head}}},
+           .reader = read_flash,
+           .names = None("drafts have no stored names yet"),
+           .gguf = None("not supported yet")}};
+}
+
+}  // namespace headroom::detail
