@@ -53,7 +53,7 @@ WHOLE = ("aya_vision", "cohere2_vision", "glmasr", "got_ocr2", "lighton_ocr", "l
          "vipllava", "voxtral")
 NO_SIZES = ("attention_dropout", "hidden_act", "initializer_range", "is_encoder_decoder", "use_cache")
 # Their readers have all sizes, or the class in transformers is another.
-OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe")
+OWN = ("exaone", "gemma3_text", "lfm2", "lfm2_moe", "lfm3")
 # Classes of the text model alone, whose configs have another type.
 TEXT_ALONE = ("MllamaForCausalLM",)
 MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUSAL_LM",
@@ -61,9 +61,8 @@ MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUS
 HEADS = ("SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "MULTIPLE_CHOICE",
          "NEXT_SENTENCE_PREDICTION", "PRETRAINING", "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION",
          "AUDIO_FRAME_CLASSIFICATION")
-# Classes that headroom refuses by name, or whose default parts it does.
-NOT_READ = ("BigBirdForQuestionAnswering", "Qwen3ASRForTokenClassification",
-            "XLNetForSequenceClassification", "XLNetForMultipleChoice", "VisionEncoderDecoderModel")
+# Classes whose default parts headroom refuses, and those that allocate weights which files lack.
+NOT_READ = ("VisionEncoderDecoderModel", "LongcatFlashForCausalLM", "LongcatFlashModel")
 # Classes that no mapping lists.
 MORE_CLASSES = {"clip_text_model": ["CLIPTextModelWithProjection"],
                 "clip_vision_model": ["CLIPVisionModelWithProjection"]}

@@ -52,6 +52,15 @@ MODELS = {
         "text_config": {**TEXT, "model_type": "qwen2"}, "audio_token_id": 100,
         "audio_config": {key: value for key, value in WHISPER.items()
                          if not key.startswith("encoder_") and key != "d_model"}}),
+    "beit": ("BeitForImageClassification", {
+        **{key: value for key, value in ENCODER.items() if key not in ("vocab_size",
+                                                                      "pad_token_id")},
+        "image_size": 12, "patch_size": 4, "use_relative_position_bias": True, "num_labels": 5}),
+    "beit_masked": ("BeitForMaskedImageModeling", {
+        **{key: value for key, value in ENCODER.items() if key != "pad_token_id"},
+        "image_size": 12, "patch_size": 4, "use_shared_relative_position_bias": True,
+        "use_absolute_position_embeddings": True, "use_mask_token": True,
+        "use_mean_pooling": False}),
     "big_bird": ("BigBirdForSequenceClassification", {
         **ENCODER, "max_position_embeddings": 64, "type_vocab_size": 3, "use_bias": False,
         "attention_type": "original_full"}),
@@ -62,6 +71,16 @@ MODELS = {
         "vision_config": {**SIGLIP, "qkv_bias": False}, "qformer_config": QUERY_FORMER,
         "num_query_tokens": 6}),
     "blenderbot_small": ("BlenderbotSmallForConditionalGeneration", BART),
+    "data2vec_vision": ("Data2VecVisionForImageClassification", {
+        **{key: value for key, value in ENCODER.items() if key not in ("vocab_size",
+                                                                      "pad_token_id")},
+        "image_size": 12, "patch_size": 4, "use_relative_position_bias": True,
+        "layer_scale_init_value": 0.0}),
+    "dbrx": ("DbrxForCausalLM", {
+        "d_model": 48, "n_heads": 4, "n_layers": 3, "max_seq_len": 128, "vocab_size": 101,
+        "attn_config": {"kv_n_heads": 2, "clip_qkv": 8, "rope_theta": 500000.0},
+        "ffn_config": {"hidden_size": 48, "ffn_hidden_size": 20, "moe_num_experts": 4,
+                       "moe_top_k": 2}}),
     "ernie4_5_vl_moe": ("Ernie4_5_VLMoeForConditionalGeneration", {
         "text_config": {**TEXT, "moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": [20, 12],
                         "moe_num_shared_experts": 1, "use_bias": True,
@@ -73,6 +92,12 @@ MODELS = {
     "exaone4_5": ("Exaone4_5_ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "exaone4"},
         "vision_config": {**QWEN_TOWER, "num_key_value_heads": 2}}),
+    "florence2": ("Florence2ForConditionalGeneration", {
+        "text_config": {**BART, "model_type": "bart"}, "image_token_id": 100,
+        "vision_config": {"embed_dim": [8, 16, 24, 32], "depths": [1, 2, 1, 1],
+                          "num_heads": [1, 2, 3, 4], "num_groups": [1, 2, 3, 4],
+                          "patch_size": [5, 3, 3, 3], "projection_dim": 48,
+                          "max_position_embeddings": 10}}),
     "gemma4_unified": ("Gemma4UnifiedForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 16, "global_head_dim": 24, "num_key_value_heads": 2,
                         "num_global_key_value_heads": 1, "attention_k_eq_v": True,
@@ -116,8 +141,23 @@ MODELS = {
     "layoutlm": ("LayoutLMForTokenClassification", {
         **ENCODER, "max_position_embeddings": 64, "type_vocab_size": 2,
         "max_2d_position_embeddings": 20, "num_labels": 5}),
+    "layoutlmv3": ("LayoutLMv3ForTokenClassification", {
+        **ENCODER, "max_position_embeddings": 64, "max_2d_position_embeddings": 20,
+        "coordinate_size": 10, "shape_size": 4, "input_size": 12, "patch_size": 4,
+        "rel_pos_bins": 6, "rel_2d_pos_bins": 8, "num_labels": 12}),
+    "layoutlmv3_spans": ("LayoutLMv3ForQuestionAnswering", {
+        **ENCODER, "max_position_embeddings": 64, "max_2d_position_embeddings": 20,
+        "coordinate_size": 8, "shape_size": 8, "visual_embed": False,
+        "has_spatial_attention_bias": False}),
+    "lfm3": ("Lfm3ForCausalLM", {**TEXT, "head_dim": 16, "num_hidden_layers": 6}),
     "llava_next_video": ("LlavaNextVideoForConditionalGeneration", {
         "text_config": LLAMA, "vision_config": CLIP, "image_grid_pinpoints": [[24, 12], [12, 24]]}),
+    "longcat_flash": ("LongcatFlashForCausalLM", {
+        **{key: value for key, value in TEXT.items() if key not in (
+            "intermediate_size", "num_hidden_layers", "num_key_value_heads")},
+        "num_layers": 2, "ffn_hidden_size": 72, "expert_ffn_hidden_size": 20, "moe_topk": 3,
+        "n_routed_experts": 4, "zero_expert_num": 2, "q_lora_rank": 20, "kv_lora_rank": 16,
+        "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "head_dim": 4, "v_head_dim": 12}),
     "modernbert_decoder": ("ModernBertDecoderForCausalLM", {
         **ENCODER, "local_attention": 8, "norm_bias": True, "attention_bias": True}),
     "molmo2": ("Molmo2ForConditionalGeneration", {
@@ -186,7 +226,13 @@ MODELS = {
 
 
 def parameters(model):
-    return sum({id(weight): weight.numel() for weight in model.parameters()}.values())
+    total = sum({id(weight): weight.numel() for weight in model.parameters()}.values())
+    config = model.config
+    if config.model_type != "longcat_flash":
+        return total
+    # The class allocates gates and inputs of the experts that compute nothing; files lack them.
+    idle = config.zero_expert_num * 2 * config.expert_ffn_hidden_size * config.hidden_size
+    return total - config.num_layers * idle
 
 
 root = Path(__file__).resolve().parent.parent / "data/towers"

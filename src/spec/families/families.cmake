@@ -9,6 +9,7 @@ set(HEADROOM_FAMILIES
   bailing
   bailing_hybrid
   bart
+  beit
   bert
   bert_clones
   bitnet
@@ -17,6 +18,7 @@ set(HEADROOM_FAMILIES
   clip
   cohere
   convolution_layer
+  dbrx
   deberta
   deepseek
   deepseek_sparse
@@ -32,6 +34,7 @@ set(HEADROOM_FAMILIES
   exaone
   falcon
   feed_forward_layer
+  florence
   gemma
   gemma4
   glm
@@ -49,11 +52,13 @@ set(HEADROOM_FAMILIES
   jamba
   kimi_linear
   laguna
+  layoutlmv3
   lfm2
   linear_transformer
   llama
   llama4
   llama_clones
+  longcat
   longformer
   mamba
   mamba_hybrids

@@ -1,6 +1,8 @@
 // LFM2: gated short convolutions and grouped-query attention, dense and MoE (Liquid AI, LFM2
 // technical report, arXiv 2511.23404; transformers, models/lfm2, models/lfm2_moe).
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "../common_keys.h"
 #include "../decoder.h"
@@ -87,6 +89,82 @@ void read_lfm2_moe(ConfigReader& config, ModelSpec& spec) {
   set_convolutions(config, stack);
 }
 
+/// Kinds of LFM3's layers.
+struct Lfm3Layers {
+  std::vector<bool> windowed;
+  std::vector<bool> attends;
+};
+
+Lfm3Layers read_lfm3_layers(ConfigReader& config, std::int64_t num_layers) {
+  Lfm3Layers layers;
+  const auto windowed = [](std::int64_t layer) { return layer % 4 == 0 && layer > 0; };
+  const auto attends = [](std::int64_t layer) {
+    return layer % 4 == 2 || (layer % 4 == 0 && layer > 0);
+  };
+  std::vector<std::string> types = config.texts("layer_types");
+  const bool listed = !types.empty();
+  if (listed && std::ssize(types) != num_layers) {
+    config.fail("layer_types", "does not have an entry for every layer", "name each layer");
+  }
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const std::string type = listed ? types[static_cast<std::size_t>(layer)] : "";
+    const bool known = type == "conv" || type == "sliding_attention" || type == "full_attention";
+    if (listed && !known) {
+      config.fail("layer_types", "\"" + type + "\" is not supported",
+                  "use conv, sliding_attention or full_attention");
+    }
+    layers.windowed.push_back(listed ? type == "sliding_attention" : windowed(layer));
+    layers.attends.push_back(listed ? type != "conv" : attends(layer));
+  }
+  return layers;
+}
+
+/// LFM3: LFM2 with windows in half of the layers with attention, which have a RoPE of their own, a
+/// gate on each head, and norms behind each part, too (Liquid AI; transformers, models/lfm3).
+void read_lfm3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = lfm2_defaults({2048, 7680, 24, 16, 128000});
+  defaults.num_key_value_heads = 4;
+  defaults.head_dim = 128;
+  defaults.rope.by_layer_type = true;
+  defaults.bias = BiasRule::key_for_all;
+  read_lfm2_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  const std::int64_t head_dim = stack.self_attention.head_dim;
+  RopeSpec full = spec.position.rope;
+  full.rotated_pairs = head_dim / 4;  // half of them, over the whole head
+  spec.position.rope = read_rope_of(config, "full_attention", spec.position, head_dim, full);
+  const RopeSpec local = read_rope_of(config, "sliding_attention", spec.position, head_dim, {});
+  const WindowSpec window = read_window(config, 256);
+  if (config.flag_or({"use_sandwich_norm"}, true)) stack.norm_placement = NormPlacement::sandwich;
+  if (config.flag_or({"use_attention_gate"}, true)) {
+    stack.self_attention.output_gate = ContextGate::sigmoid_of_head;
+  }
+  const ShortConvolutionSpec convolution{config.size_or({"conv_L_cache"}, 7),
+                                         config.flag_or({"conv_bias"}, false)};
+  Lfm3Layers layers = read_lfm3_layers(config, stack.num_layers);
+  layers.windowed.flip();
+  vary_layers(stack, layers.windowed, [&](LayerVariant& variant) {
+    variant.self_attention.window = window;
+    variant.self_attention.rope = local;
+  });
+  vary_layers(stack, layers.attends, [&](LayerVariant& variant) {
+    variant.self_attention.kind = AttentionKind::short_convolution;
+    variant.self_attention.short_convolution = convolution;
+    variant.self_attention.query_key_norm.reset();
+    variant.self_attention.output_gate = ContextGate::none;
+  });
+}
+
+constexpr NameRule kLfm3[] = {
+    {"decoder.layers.attention_output_norm.%", "layers.{}.post_operator_norm.%"},
+    {"decoder.layers.mlp_output_norm.%", "layers.{}.post_ffn_norm.%"},
+    {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.q_norm.%"},
+    {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.k_norm.%"},
+    {"decoder.layers.attention.gate.%", "layers.{}.self_attn.gate_proj.%"},
+    {"decoder.layers.attention.gate.%", "layers.{}.self_attn.g_proj.%"},
+    {"decoder.layers.attention.output.%", "layers.{}.self_attn.o_proj.%"},
+};
+
 constexpr NameRule kLfm2[] = {
     {"decoder.layers.attention_norm.%", "layers.{}.operator_norm.%"},
     {"decoder.layers.mlp_norm.%", "layers.{}.ffn_norm.%"},
@@ -142,7 +220,12 @@ ModelClasses lfm2_classes(const std::string& prefix) {
 }  // namespace
 
 std::vector<Family> lfm2_families() {
-  return {{.model_types = {"lfm2"},
+  return {{.model_types = {"lfm3"},
+           .classes = lfm2_classes("Lfm3"),
+           .reader = read_lfm3,
+           .names = llama_names({kLfm3, kLfm2}),
+           .gguf = None("not supported yet")},
+          {.model_types = {"lfm2"},
            .classes = lfm2_classes("Lfm2"),
            .reader = read_lfm2,
            .names = llama_names({kLfm2}),
