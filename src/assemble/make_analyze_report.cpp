@@ -54,17 +54,11 @@ void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
       machine.name, detail::byte_text(needed), detail::byte_text(*memory)));
 }
 
-/// Refuses quantised safetensors: `measure` runs them with other kernels than blocks of the format
-/// that a config names.
-void require_predicted_files(const Model& model, const Workload& workload) {
-  const bool packed = !model.weight_files.empty() && !model.spec.quantization.empty();
-  if (workload.weights || !packed) return;
-  throw Error(ErrorCode::invalid_input,
-              fmt::format("the time of {} weights in safetensors on this machine is not predicted",
-                          model.spec.quantization),
-              {},
-              fmt::format("add {} float32 or bfloat16, or choose a datasheet such as {} h100-80gb",
-                          Setting::weights, Setting::machine));
+/// Returns whether `measure` runs quantised safetensors as they are stored.
+bool runs_quantised_files(const AnalyzeReport& report) {
+  const Model& model = report.model;
+  return !report.workload.weights && !model.weight_files.empty() &&
+         !model.spec.quantization.empty();
 }
 
 }  // namespace
@@ -111,12 +105,17 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
     run.phase = decodes ? MeasuredPhase::decode : MeasuredPhase::prefill;
   }
   run.computes_in_float32 = has_own_kernels(machine);
-  if (run.computes_in_float32) require_predicted_files(report.model, report.workload);
   const ModelSpec& spec = report.model.spec;
   report.time = predict_time(spec, report.workload, machine, run);
   report.run = predict_run(spec, report.workload, run);
   // Files tell bytes that a config's rules leave out, such as the states of bitsandbytes.
   if (!run.computes_in_float32) report.run->weight_bytes = report.figures.weight_bytes;
+  if (run.computes_in_float32 && runs_quantised_files(report)) {
+    const Integer bytes = stored_weights(report.model, build_graph(spec, all_parts())).bytes;
+    report.run->weight_bytes = bytes;
+    // The files stay mapped beside the weights.
+    report.run->rss_growth_bytes = checked_add(report.run->rss_growth_bytes, bytes);
+  }
   note_shortage(report, machine);
   const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
   if (conversion) report.notes.push_back(*conversion);

@@ -1,6 +1,8 @@
 // Predicts and measures on this machine, watches its drift, and compares.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "calibrate/drift_watch.h"
 #include "compare_command.h"
 #include "gguf.h"
@@ -73,6 +75,7 @@ struct RunWeights {
   WorkloadRequest request;
   /// Formats that GEMMs read as they are stored; empty where all weights run as plain numbers.
   std::optional<std::vector<std::string>> formats{};
+  bool in_groups = false;  ///< those of quantised safetensors, which run from their files
 };
 
 /// Of weights that calibrations have no rates for.
@@ -82,7 +85,15 @@ RunWeights as_float32(RunWeights run, std::vector<std::string>& notes) {
                   "for those of {}, which measure runs",
                   run.model.weight_files));
   run.request.weights = WeightType::float32;
+  run.in_groups = false;
   return run;
+}
+
+/// Random weights are drawn in blocks only.
+[[noreturn]] void throw_without_files(const Model& model) {
+  throw_invalid_input(
+      fmt::format("compare runs {} weights from files only", model.spec.quantization),
+      "name a folder with its weights, or add --weights float32, bfloat16 or mxfp4");
 }
 
 /// Chooses the types of the model's files or of --weights; float32 for formats that calibrations
@@ -90,9 +101,11 @@ RunWeights as_float32(RunWeights run, std::vector<std::string>& notes) {
 RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::string>& notes) {
   const bool quantised = !run.request.weights && is_quantised(run.model.weight_files);
   if (quantised) {
-    // Groups of safetensors have kernels of their own, also where a config names a format of
-    // blocks.
-    if (!checkpoint::is_gguf(run.model.weight_files)) return as_float32(std::move(run), notes);
+    run.in_groups = !checkpoint::is_gguf(run.model.weight_files);
+    // Without a method in the config, no rule tells the formats of packed safetensors.
+    if (run.in_groups && run.model.spec.quantization.empty()) {
+      return as_float32(std::move(run), notes);
+    }
     run.model = with_file_types(std::move(run.model));
   }
   const Workload workload = workload_of_run(run.request, phase, run.model.spec);
@@ -102,9 +115,11 @@ RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::
   try {
     run.formats = stored_gemm_formats(run.model.spec, workload);
     if (quantised && !run.formats) {
-      notes.push_back(fmt::format(
-          "no weights of {} are in blocks: compare predicts and runs random float32 weights",
-          run.model.weight_files));
+      run.in_groups = false;
+      notes.push_back(
+          fmt::format("no weights of {} run as they are stored: compare predicts and runs random "
+                      "float32 weights",
+                      run.model.weight_files));
     }
   } catch (const Error& error) {
     if (!quantised || error.code() != ErrorCode::invalid_input) throw;
@@ -119,6 +134,7 @@ measured::MeasureOptions options_of(const CompareCommand& command, const RunWeig
   fill_in_threads(run.threads);
   run.storage = weights.formats ? measured::HeldType::stored : storage_of(workload);
   if (weights.formats) run.activations = measured::ActivationPath::int8;
+  if (weights.in_groups) run.activations = measured::ActivationPath::float32;
   return run;
 }
 
@@ -129,8 +145,8 @@ struct WatchedRun {
   DriftReport report;
 };
 
-WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptions& options,
-                       const ThreadProfile& profile) {
+WatchedRun run_watched(const AnalyzeReport& report, const std::filesystem::path& weights,
+                       const measured::MeasureOptions& options, const ThreadProfile& profile) {
   detail::end_at_next_step();
   measured::DriftWatch watch(profile, options.backend);
   const auto observer = [&](int done, int at_most) {
@@ -138,10 +154,7 @@ WatchedRun run_watched(const AnalyzeReport& report, const measured::MeasureOptio
     return show_run(done, at_most);
   };
   const ModelSpec& spec = report.model.spec;
-  const bool in_blocks = options.storage == measured::HeldType::stored;
-  const auto source = with_progress(in_blocks ? measured::random_blocks(spec, options.seed)
-                                              : measured::random_weights(options.seed),
-                                    spec);
+  const auto source = with_progress(open_weights(weights, options, spec), spec);
   WatchedRun run;
   run.measurement =
       measured::measure(report.model, report.workload, *source, std::nullopt, options, observer);
@@ -160,11 +173,13 @@ Comparison compare_here(const CompareCommand& command) {
   measured::require_runnable(loaded.spec);
   RunWeights weights =
       weights_of_run({std::move(loaded), command.request}, command.run.phase, notes);
-  auto& [model, request, formats] = weights;
+  auto& [model, request, formats, in_groups] = weights;
+  if (!in_groups && formats && !model.spec.quantization.empty()) throw_without_files(model);
   const Workload workload = workload_of_run(request, command.run.phase, model.spec);
   measured::MeasureOptions run = options_of(command, weights, workload);
   // Before the calibration, which takes a minute.
   require_run_fits(model.spec, planned_run(workload, run), measured::memory_limit());
+  const std::filesystem::path files = in_groups ? model.weight_files : "";
   request.phase = first_pass(run.phase);
   request.dtype = workload.dtype;
   if (run.phase == MeasuredPhase::generate) request = prompt_request(request);
@@ -173,7 +188,7 @@ Comparison compare_here(const CompareCommand& command) {
   if (formats) add_missing_gemms(machine, *formats, run.backend, notes);
   add_prediction(report, machine, time_request(run));
   run.threads = report.time->threads;
-  const WatchedRun watched = run_watched(report, run, *curves_of(machine, run.threads));
+  const WatchedRun watched = run_watched(report, files, run, *curves_of(machine, run.threads));
   const Measurement& measurement = watched.measurement;
 
   const std::vector<double>& samples = measurement.time.samples_s;

@@ -8,18 +8,21 @@
 #include "interruption.h"
 #include "options.h"
 #include "progress.h"
+#include "quantization/group_format.h"
 #include "similar.h"
 
 namespace headroom::cli {
 namespace {
 
-checkpoint::GgmlType type_named(const std::string& name) {
+measured::GemmWeights type_named(const std::string& name) {
   for (const checkpoint::GgmlTypeInfo& type : checkpoint::ggml_types()) {
     const bool is_named = detail::lower_case(type.name) == detail::lower_case(name);
     if (is_named && measured::has_block_kernels(type.type)) return type.type;
   }
+  if (const auto groups = detail::group_format_named(name)) return *groups;
   throw_invalid_input(fmt::format("no kernel reads {} weights as they are stored", name),
-                      fmt::format("choose of {}", fmt::join(block_formats(), ", ")));
+                      fmt::format("choose of {}, or a form of groups such as 4bit-1x128-s16",
+                                  fmt::join(block_formats(), ", ")));
 }
 
 /// The formats of which `is_wanted` holds with any number of threads.
@@ -39,10 +42,10 @@ std::vector<std::string> formats_where(const MachineProfile& machine,
 
 }  // namespace
 
-std::vector<checkpoint::GgmlType> types_named(std::span<const std::string> formats) {
-  std::vector<checkpoint::GgmlType> types;
+std::vector<measured::GemmWeights> types_named(std::span<const std::string> formats) {
+  std::vector<measured::GemmWeights> types;
   for (const std::string& format : formats) {
-    const checkpoint::GgmlType type = type_named(format);
+    const measured::GemmWeights type = type_named(format);
     if (std::ranges::find(types, type) == types.end()) types.push_back(type);
   }
   return types;
@@ -62,7 +65,7 @@ std::vector<std::string> quick_gemms(const MachineProfile& machine,
 
 void measure_stored_gemms(MachineProfile& machine, std::span<const std::string> formats,
                           const measured::CalibrateOptions& options) {
-  const std::vector<checkpoint::GgmlType> types = types_named(formats);
+  const std::vector<measured::GemmWeights> types = types_named(formats);
   detail::end_at_next_step();
   ProgressBar bar;
   measured::calibrate_stored_gemms(machine, types, options, [&bar](double fraction) {

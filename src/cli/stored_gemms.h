@@ -10,9 +10,9 @@
 
 namespace headroom::cli {
 
-/// Types by the names of their formats, in any case: "q4_k". Throws Error{invalid_input} for a name
-/// that no GEMM reads as it is stored.
-[[nodiscard]] std::vector<checkpoint::GgmlType> types_named(std::span<const std::string> formats);
+/// Weights by the names of their formats, in any case: "q4_k", "4bit-1x128-s16". Throws
+/// Error{invalid_input} for a name that no GEMM reads as it is stored.
+[[nodiscard]] std::vector<measured::GemmWeights> types_named(std::span<const std::string> formats);
 
 /// The formats of `formats` without GEMMs for every number of threads in `machine`.
 [[nodiscard]] std::vector<std::string> missing_gemms(const MachineProfile& machine,

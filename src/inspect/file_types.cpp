@@ -102,6 +102,8 @@ class TypeReader {
   [[nodiscard]] std::optional<StorageFormat> format_at(std::size_t index) const {
     const checkpoint::TensorTable& stored = tensors_.files().tensors();
     if (index < stored.size()) return format_of(stored[index].type);
+    // Packings of safetensors, such as NVFP4, are named as ggml's types, and are others.
+    if (tensors_.files().gguf().empty()) return std::nullopt;
     return format_of_name(tensors_[index].type);
   }
 

@@ -11,6 +11,7 @@
 #include "headroom/machine_profile.h"
 #include "json_text.h"
 #include "profile_object.h"
+#include "quantization/group_format.h"
 #include "schema_version.h"
 
 namespace headroom {
@@ -85,6 +86,13 @@ KernelTable read_gemm_table(const Reader& reader, KernelKind kind) {
   return table;
 }
 
+/// Returns whether GEMMs of headroom read `format` as it is stored, in blocks or in groups.
+bool is_stored_format(const std::string& format) {
+  if (std::ranges::find(block_formats(), format) != block_formats().end()) return true;
+  const auto groups = detail::group_format_named(format);
+  return groups && detail::name_of(*groups) == format;
+}
+
 std::vector<StoredGemm> read_stored_gemms(const Reader& reader) {
   std::vector<StoredGemm> gemms;
   if (!reader.has("stored_gemms")) return gemms;
@@ -93,8 +101,8 @@ std::vector<StoredGemm> read_stored_gemms(const Reader& reader) {
                     read_gemm_table(one.object("cold"), KernelKind::linear_cold),
                     read_gemm_table(one.object("warm"), KernelKind::linear_warm),
                     read_effort(one).value_or(CalibrationEffort::full)};
-    const bool known = std::ranges::find(block_formats(), gemm.format) != block_formats().end();
-    if (!known) one.fail(fmt::format("no GEMM reads \"{}\" as it is stored", gemm.format));
+    if (!is_stored_format(gemm.format))
+      one.fail(fmt::format("no GEMM reads \"{}\" as it is stored", gemm.format));
     const bool repeats = std::ranges::find(gemms, gemm.format, &StoredGemm::format) != gemms.end();
     if (repeats) one.fail(fmt::format("the format \"{}\" occurs twice", gemm.format));
     gemms.push_back(std::move(gemm));

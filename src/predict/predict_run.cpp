@@ -39,6 +39,8 @@ Integer run_weight_bytes(const ModelSpec& spec, const Workload& workload, Intege
   const auto stored = detail::stored_reading(spec, graph, workload);
   const DType type = has_narrow_weights(workload) ? DType::bfloat16 : DType::float32;
   if (!stored) return checked_multiply(parameters, bytes_of(type));
+  // Quantised safetensors count as in their files, vectors included.
+  if (detail::runs_in_groups(spec)) return stored_weights(spec, graph).bytes;
   const auto [weight, elements, bytes] = stored->all_copies();
   return checked_add(bytes, checked_multiply(parameters - elements, bytes_of(type)));
 }

@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "module_kind.h"
+#include "quantization/group_format.h"
 #include "setting_format.h"
 #include "similar.h"
 
@@ -27,8 +28,16 @@ std::size_t readable_in_blocks(const Node& node) {
   return std::holds_alternative<TokenEmbedding>(node.op) ? 1 : 0;
 }
 
-bool is_block_format(const std::string& name) {
-  return std::ranges::find(block_formats(), name) != block_formats().end();
+/// Name of the GEMMs that read `format` in blocks; empty if none do.
+std::string block_gemms_of(const StorageFormat& format) {
+  const auto found = std::ranges::find(block_formats(), format.name);
+  return found == block_formats().end() ? std::string() : std::string(*found);
+}
+
+/// Likewise in groups.
+std::string group_gemms_of(const StorageFormat& format) {
+  const auto groups = group_format_of(format);
+  return groups ? name_of(*groups) : std::string();
 }
 
 /// Returns whether every value is a number of its own, of at least 16 bits.
@@ -43,7 +52,7 @@ bool is_plain(WeightType type) {
 }
 
 /// Returns whether rows of `in` values fill whole blocks: of values, and of those that share a
-/// scale.
+/// scale. The last group of a row may be shorter.
 bool fills_blocks(const StorageFormat& format, std::int64_t in) {
   const auto fills = [&](const StoredNumbers& numbers) {
     return numbers.block.in == 0 || in % numbers.block.in == 0;
@@ -81,6 +90,8 @@ bool multiplies(const KernelCall& call) {
 
 }  // namespace
 
+bool runs_in_groups(const ModelSpec& spec) { return !spec.quantization.empty(); }
+
 std::set<std::string> absorbed_weights(const ModelSpec& spec) {
   std::set<std::string> paths;
   if (!spec.main_stack().self_attention.latent) return paths;
@@ -95,7 +106,7 @@ std::set<std::string> absorbed_weights(const ModelSpec& spec) {
 }
 
 StoredReading::StoredReading(const ModelSpec& spec, const Graph& graph)
-    : graph_(graph), formats_(spec, graph) {
+    : graph_(graph), formats_(spec, graph), in_groups_(runs_in_groups(spec)) {
   find_floats(spec);
   for (const Block& block : graph.blocks) {
     for (const Node& node : block.nodes) add_copies(block, node);
@@ -113,14 +124,18 @@ void StoredReading::find_floats(const ModelSpec& spec) {
   read_as_floats_.merge(absorbed_weights(spec));
 }
 
+std::string StoredReading::gemms_of(const StorageFormat& format) const {
+  return in_groups_ ? group_gemms_of(format) : block_gemms_of(format);
+}
+
 bool StoredReading::reads_stored(const Node& node, std::int64_t layer) const {
   const auto stays = [&](WeightId id) {
     const Weight& weight = graph_.weights[id];
     if (is_bias(weight)) return true;
     if (weight.shape.size() < 2 || read_as_floats_.contains(weight.path)) return false;
     const StorageFormat& format = formats_.of(weight, layer);
-    return is_block_format(format.name) &&
-           fills_blocks(format, matrix_sizes(weight, graph_.sizes).in);
+    return !gemms_of(format).empty() &&
+           (in_groups_ || fills_blocks(format, matrix_sizes(weight, graph_.sizes).in));
   };
   if (std::holds_alternative<TokenEmbedding>(node.op)) return stays(node.weights.front());
   return is_gemm(node) && !node.weights.empty() && std::ranges::all_of(node.weights, stays);
@@ -136,9 +151,9 @@ void StoredReading::add_copies(const Block& block, const Node& node) {
       const Weight& weight = graph_.weights[node.weights[i]];
       if (is_bias(weight)) continue;
       const StorageFormat& format = formats_.of(weight, layer);
-      if (!is_block_format(format.name) && !is_plain(format)) throw_unread(format.name);
+      if (gemms_of(format).empty() && !is_plain(format)) throw_unread(format.name);
       if (!stored) continue;
-      if (is_gemm(node)) gemm_formats_.insert(format.name);
+      if (is_gemm(node)) gemm_formats_.insert(gemms_of(format));
       const MatrixSizes sizes = matrix_sizes(weight, graph_.sizes);
       const Integer matrices = sizes.experts;
       copies_[{weight.path, layer}] = {
@@ -179,7 +194,7 @@ std::map<std::string, double> StoredReading::format_shares(const NodePlace& plac
       const Weight& weight = graph_.weights[id];
       if (is_bias(weight)) continue;
       const auto out = static_cast<double>(matrix_sizes(weight, graph_.sizes).out);
-      by_format[stored ? formats_.of(weight, layer).name : ""] += out;
+      by_format[stored ? gemms_of(formats_.of(weight, layer)) : ""] += out;
       outputs += out;
     }
     for (const auto& [format, out] : by_format) {

@@ -18,13 +18,17 @@
 
 namespace headroom::detail {
 
+/// Returns whether the weights that `spec` states are those of quantised safetensors, which run in
+/// groups of codes; those of a GGUF file, or converted to one of its types, run in blocks.
+[[nodiscard]] bool runs_in_groups(const ModelSpec& spec);
+
 /// Paths of the matrices of multi-head latent attention that decode absorbs, reading them as plain
 /// numbers, and that prefill multiplies with.
 [[nodiscard]] std::set<std::string> absorbed_weights(const ModelSpec& spec);
 
-/// The operators of a graph that read their weights as they are stored, in blocks; all other
-/// weights are held as float32. The measured module decides by the same conditions; a test compares
-/// bytes.
+/// The operators of a graph that read their weights as they are stored, in blocks or in groups;
+/// all other weights are held as float32. The measured module decides by the same conditions; a
+/// test compares bytes.
 class StoredReading {
  public:
   /// `spec` and `graph` must outlive it. Throws Error{invalid_input} for a format that no kernel
@@ -34,7 +38,7 @@ class StoredReading {
   /// Returns whether no operator reads weights in blocks.
   [[nodiscard]] bool empty() const noexcept { return copies_.empty(); }
 
-  /// Formats in blocks that GEMMs read.
+  /// Formats that GEMMs read, by the names of their curves.
   [[nodiscard]] const std::set<std::string>& gemm_formats() const noexcept { return gemm_formats_; }
 
   /// One copy of a weight in blocks.
@@ -61,12 +65,15 @@ class StoredReading {
  private:
   void find_floats(const ModelSpec& spec);
   void add_copies(const Block& block, const Node& node);
+  /// Name of the GEMMs that read `format` as it is stored; empty if none do.
+  [[nodiscard]] std::string gemms_of(const StorageFormat& format) const;
   [[nodiscard]] bool reads_stored(const Node& node, std::int64_t layer) const;
   /// Shares of a node's GEMMs by format; "" for float32.
   [[nodiscard]] std::map<std::string, double> format_shares(const NodePlace& place) const;
 
   const Graph& graph_;
   WeightFormats formats_;
+  bool in_groups_;
   std::set<std::string> read_as_floats_;  ///< paths, of other operators than GEMMs and lookups
   std::map<std::pair<std::string, std::int64_t>, Copy> copies_;  ///< by path and layer
   std::set<std::string> gemm_formats_;

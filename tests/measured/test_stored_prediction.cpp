@@ -161,15 +161,6 @@ TEST_CASE("float16 weights, which no kernel runs, have no time on this machine")
                   Error);
 }
 
-TEST_CASE("quantised safetensors have no time of blocks, whose kernels do not run them") {
-  MachineProfile machine;
-  machine.rates = MeasuredRates{};
-  AnalyzeReport report =
-      make_analyze_report(load_model((data_folder() / "quantized/mxfp4").string()), {});
-  CHECK_THROWS_WITH_AS(add_prediction(report, machine, {}),
-                       doctest::Contains("mxfp4 weights in safetensors"), Error);
-}
-
 TEST_CASE("loading the largest weight can take more memory than the run") {
   nlohmann::json config = tied_llama();
   config["vocab_size"] = 200'000;

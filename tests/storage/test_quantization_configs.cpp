@@ -100,7 +100,7 @@ TEST_CASE("each method has its format, with scales") {
   CHECK(formats(storage_named("kimi-k2.5")) == Names{"INT4, groups of 32"});
   CHECK(formats(storage_named("leo-hessianai-7b-chat-awq")) == Names{"AWQ 4-bit, groups of 128"});
   CHECK(formats(storage_named("orcamaid-v2-fix-13b-32k-gptq")) ==
-        Names{"GPTQ 4-bit, groups of 128"});
+        Names{"GPTQ 4-bit, groups of 128, symmetric"});
   CHECK(formats(storage_named("merge-and-unload-mistral")) == Names{"NF4, blocks of 64"});
   CHECK(formats(storage_named("falcon-7b-4bit-bnb")) == Names{"FP4, blocks of 64"});
   CHECK(formats(storage_named("gemma-3-4b-pt-6bit-mlx")) == Names{"MLX 6-bit, groups of 64"});

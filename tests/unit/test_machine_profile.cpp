@@ -215,6 +215,37 @@ TEST_CASE("GEMMs of stored weights survive the round trip, one for each known fo
         std::string::npos);
 }
 
+TEST_CASE("GEMMs of weights in groups survive the round trip by the names of their forms") {
+  MachineProfile profile = measured_profile();
+  threads_of(profile).stored_gemms = {stored_gemm("4bit-1x128-s16-zeros", 1e-10),
+                                      stored_gemm("bf16", 2e-10)};
+  const std::string text = profile_to_json(profile);
+  CHECK(profile_to_json(profile_from_json(text, "profile.json")) == text);
+  for (const char* const other : {"\"BF16\"", "\"bf16-row-s16\"", "\"4bit\""}) {
+    CHECK(refusal_of_profile(with(text, "\"bf16\"", other)).find("no GEMM reads") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("the time of quantised safetensors is that of their form's GEMMs") {
+  MachineProfile profile = measured_profile();
+  const Model model = load_model((test::data_folder() / "quantized/gptq_int4").string());
+  const Workload workload = resolve({}, model.spec);
+  const std::string refused =
+      test::refusal_of([&] { (void)predict_time(model.spec, workload, profile, {}); });
+  CHECK(refused.find("not calibrated for 4bit-1x32-s16-zeros weights") != std::string::npos);
+  const auto down_of = [&](double seconds) {
+    threads_of(profile).stored_gemms = {stored_gemm("4bit-1x32-s16-zeros", seconds),
+                                        stored_gemm("bf16", 1e-10)};
+    const TimePrediction time = predict_time(model.spec, workload, profile, {});
+    return std::ranges::find(time.operators, "decoder.layers.mlp.down", &OperatorTime::path)
+        ->time_s;
+  };
+  // Twice the time per unit of work adds the time of one such unit for each of them.
+  const double work = static_cast<double>(workload.seq_len) * 192 * 64;
+  CHECK(down_of(2e-10) - down_of(1e-10) == doctest::Approx(work * 1e-10).epsilon(1e-6));
+}
+
 TEST_CASE("the time of stored weights is that of their format's GEMMs") {
   MachineProfile profile = measured_profile();
   Model model = load_model("gpt2");

@@ -55,7 +55,7 @@ struct Gauges {
 
 }  // namespace
 
-void calibrate_stored_gemms(MachineProfile& machine, std::span<const checkpoint::GgmlType> types,
+void calibrate_stored_gemms(MachineProfile& machine, std::span<const GemmWeights> types,
                             const CalibrateOptions& options, const CalibrateObserver& observer) {
   const PageKeeper keeper;
   auto& profiles = std::get<MeasuredRates>(machine.rates).by_threads;

@@ -3,11 +3,14 @@
 
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "headroom/machine_profile.h"
 #include "kernels/gemm.h"
+#include "quantization/group_format.h"
 
 namespace headroom::measured {
 
@@ -33,9 +36,16 @@ using CalibrateObserver = std::function<bool(double fraction)>;
 /// Grid of GEMMs of weights as they are stored, whose inputs fill whole blocks.
 [[nodiscard]] KernelGrid stored_gemm_axes(Effort effort);
 
-/// Measures GEMMs of weights in blocks of `types` with the numbers of threads of `machine`, this
+/// Weights of GEMMs as they are stored: in blocks, multiplied with int8 activations as `measure`
+/// does by default, or in groups, with float32 ones.
+using GemmWeights = std::variant<checkpoint::GgmlType, headroom::detail::GroupFormat>;
+
+/// Name of their curves in a profile: "Q4_K", "4bit-1x128-s16".
+[[nodiscard]] std::string format_name(const GemmWeights& weights);
+
+/// Measures GEMMs of weights in the forms of `types` with the numbers of threads of `machine`, this
 /// machine's profile, and adds them to it. Throws Interrupted as calibrate does.
-void calibrate_stored_gemms(MachineProfile& machine, std::span<const checkpoint::GgmlType> types,
+void calibrate_stored_gemms(MachineProfile& machine, std::span<const GemmWeights> types,
                             const CalibrateOptions& options, const CalibrateObserver& observer);
 
 }  // namespace headroom::measured

@@ -9,6 +9,8 @@
 #include "last_cache.h"
 #include "probes.h"
 #include "random_blocks.h"
+#include "random_groups.h"
+#include "visit.h"
 
 namespace headroom::measured {
 namespace {
@@ -22,15 +24,79 @@ struct LinearKinds {
   RowRange rows;
   HeldType storage;
   Resource resource;
-  double max_s;                                  ///< time limit of its rounds
-  KernelGrid axes{};                             ///< empty: those of the kernel
-  std::optional<checkpoint::GgmlType> blocks{};  ///< of weights as they are stored
+  double max_s;                         ///< time limit of its rounds
+  KernelGrid axes{};                    ///< empty: those of the kernel
+  std::optional<GemmWeights> stored{};  ///< of weights as they are stored
 };
 
-std::int64_t weight_bytes(const LinearKinds& kinds, std::int64_t elements) {
-  if (!kinds.blocks) return elements * (kinds.storage == HeldType::bfloat16 ? 2 : 4);
-  const checkpoint::GgmlTypeInfo& type = checkpoint::info(*kinds.blocks);
-  return elements / type.block_size * type.block_bytes;
+std::int64_t plain_bytes(const LinearKinds& kinds, std::int64_t elements) {
+  return elements * (kinds.storage == HeldType::bfloat16 ? 2 : 4);
+}
+
+/// Random weights as they are stored, from which layers are packed.
+class StoredSource {
+ public:
+  virtual ~StoredSource() = default;
+  [[nodiscard]] virtual std::unique_ptr<PackedLinear> layer(std::int64_t out) const = 0;
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;
+};
+
+constexpr std::uint64_t kWeightSeed = 1;
+
+class BlockSource final : public StoredSource {
+ public:
+  BlockSource(checkpoint::GgmlType type, std::int64_t in, std::int64_t out) : in_(in) {
+    SplitMix64 numbers(kWeightSeed);
+    blocks_ = random_block_values(type, in * out, 1.0F, numbers);
+  }
+  [[nodiscard]] std::unique_ptr<PackedLinear> layer(std::int64_t out) const override {
+    const checkpoint::GgmlTypeInfo& type = checkpoint::info(blocks_.type);
+    const auto bytes = static_cast<std::size_t>(in_ * out / type.block_size * type.block_bytes);
+    const BlockPart part{blocks_.type, std::span(blocks_.bytes).first(bytes), {}};
+    return std::make_unique<PackedLinear>(std::span(&part, 1), in_, ActivationPath::int8);
+  }
+  [[nodiscard]] std::int64_t bytes() const override { return std::ssize(blocks_.bytes); }
+
+ private:
+  std::int64_t in_;
+  StoredBlocks blocks_;
+};
+
+class GroupSource final : public StoredSource {
+ public:
+  GroupSource(const headroom::detail::GroupFormat& format, std::int64_t in, std::int64_t out)
+      : format_(format),
+        numbers_(kWeightSeed),
+        weights_(random_groups(format, out, in, numbers_)) {}
+  [[nodiscard]] std::unique_ptr<PackedLinear> layer(std::int64_t out) const override {
+    if (out == weights_.rows) return packed(weights_);
+    SplitMix64 numbers(kWeightSeed);
+    return packed(random_groups(format_, out, weights_.columns, numbers));
+  }
+  [[nodiscard]] std::int64_t bytes() const override { return bytes_of(weights_); }
+
+ private:
+  static std::unique_ptr<PackedLinear> packed(const checkpoint::GroupedWeights& weights) {
+    const GroupPart part{&weights, {}};
+    return std::make_unique<PackedLinear>(std::span(&part, 1), weights.columns,
+                                          ActivationPath::float32);
+  }
+
+  headroom::detail::GroupFormat format_;
+  SplitMix64 numbers_;
+  checkpoint::GroupedWeights weights_;
+};
+
+std::unique_ptr<StoredSource> stored_source(const GemmWeights& weights, std::int64_t in,
+                                            std::int64_t out) {
+  using Source = std::unique_ptr<StoredSource>;
+  return std::visit(Overloaded{[&](checkpoint::GgmlType type) -> Source {
+                                 return std::make_unique<BlockSource>(type, in, out);
+                               },
+                               [&](const headroom::detail::GroupFormat& format) -> Source {
+                                 return std::make_unique<GroupSource>(format, in, out);
+                               }},
+                    weights);
 }
 
 /// Measures one pair of (in, out) sizes, for every number of rows and threads.
@@ -39,13 +105,12 @@ class LinearShapeProbe {
   LinearShapeProbe(const LinearProbes& probes, const LinearKinds& kinds, std::int64_t in,
                    std::int64_t out)
       : kinds_(kinds), backend_(probes.backend), in_(in), out_(out) {
-    if (kinds.blocks) {
-      SplitMix64 numbers(kSeed);
-      blocks_ = random_block_values(*kinds.blocks, in * out, 1.0F, numbers);
+    if (kinds.stored) {
+      stored_ = stored_source(*kinds.stored, in, out);
     } else {
       weight_ = random_floats(in * out);
     }
-    const std::int64_t bytes = weight_bytes(kinds, in * out);
+    const std::int64_t bytes = stored_ ? stored_->bytes() : plain_bytes(kinds, in * out);
     // GEMMs take so long that twice the last-level cache evicts their weights.
     const std::int64_t working_set =
         kinds.resource == Resource::memory ? streamed_bytes() : 2 * last_level_cache_bytes();
@@ -77,7 +142,6 @@ class LinearShapeProbe {
 
  private:
   static constexpr std::int64_t kTypicalRows = 128;
-  static constexpr std::uint64_t kSeed = 1;
   /// GEMMs take most of a model's time, so larger points are worth measuring.
   static constexpr double kMaxGemmWork = 1.5 * kMaxWork;
   /// With fewer copies a layer's weights are too large for a cache; the warm layer then has fewer
@@ -98,11 +162,7 @@ class LinearShapeProbe {
   }
 
   [[nodiscard]] std::unique_ptr<PackedLinear> make_layer(std::int64_t out) const {
-    if (kinds_.blocks) {
-      const auto bytes = static_cast<std::size_t>(weight_bytes(kinds_, in_ * out));
-      const BlockPart part{blocks_.type, std::span(std::as_const(blocks_.bytes)).first(bytes), {}};
-      return std::make_unique<PackedLinear>(std::span(&part, 1), in_, ActivationPath::int8);
-    }
+    if (stored_) return stored_->layer(out);
     const LinearPart part{std::span(weight_).first(static_cast<std::size_t>(in_ * out)), {}};
     return std::make_unique<PackedLinear>(
         std::span(&part, 1), in_,
@@ -113,8 +173,8 @@ class LinearShapeProbe {
   Backend backend_;
   std::int64_t in_;
   std::int64_t out_;
-  AlignedVector<float> weight_;  ///< unless in blocks
-  StoredBlocks blocks_;
+  AlignedVector<float> weight_;  ///< unless stored
+  std::unique_ptr<StoredSource> stored_;
   LinearCopies layers_;
   std::unique_ptr<PackedLinear> warm_;
   std::int64_t warm_out_ = 0;
@@ -234,16 +294,25 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
   return true;
 }
 
-bool probe_stored_gemms(const LinearProbes& probes, checkpoint::GgmlType type,
+std::string format_name(const GemmWeights& weights) {
+  return std::visit(
+      Overloaded{[](checkpoint::GgmlType type) { return std::string(checkpoint::info(type).name); },
+                 [](const headroom::detail::GroupFormat& format) {
+                   return headroom::detail::name_of(format);
+                 }},
+      weights);
+}
+
+bool probe_stored_gemms(const LinearProbes& probes, const GemmWeights& weights,
                         std::vector<ThreadProfile>& profiles,
                         const std::function<bool(double)>& observer) {
   LinearKindProbe probe(
       probes,
       {KernelKind::linear_cold, KernelKind::linear_warm, RowRange::both, HeldType::stored,
-       Resource::memory, 5, stored_gemm_axes(probes.budgets.front().effort), type},
+       Resource::memory, 5, stored_gemm_axes(probes.budgets.front().effort), weights},
       profiles);
   if (!probe.measure(observer)) return false;
-  probe.store_gemms(std::string(checkpoint::info(type).name));
+  probe.store_gemms(format_name(weights));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "calibrate.h"
 #include "kernels/gemm.h"
 #include "sweep.h"
 
@@ -20,8 +21,8 @@ struct LinearProbes {
 [[nodiscard]] bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profiles,
                                  const std::function<bool(double)>& observer);
 
-/// Adds the GEMMs of weights in blocks of `type` to every profile; likewise.
-[[nodiscard]] bool probe_stored_gemms(const LinearProbes& probes, checkpoint::GgmlType type,
+/// Adds the GEMMs of `weights` as they are stored to every profile; likewise.
+[[nodiscard]] bool probe_stored_gemms(const LinearProbes& probes, const GemmWeights& weights,
                                       std::vector<ThreadProfile>& profiles,
                                       const std::function<bool(double)>& observer);
 

@@ -126,8 +126,10 @@ WeightStorage read_gptq(ConfigReader& config) {
     storage.notes.emplace_back(
         "quantization_config: modules_in_block_to_quantize is counted as all matrices of a layer");
   }
-  StorageRule rule{.format = packed_integer_format(WordLayout::gptq, bits, group),
-                   .kinds = layer_matrices()};
+  StorageFormat format = packed_integer_format(WordLayout::gptq, bits, group);
+  // Zero points that are all equal leave the product.
+  if (config.flag_or({"sym"}, false)) format.name += ", symmetric";
+  StorageRule rule{.format = std::move(format), .kinds = layer_matrices()};
   if (config.flag_or({"lm_head"}, false)) rule.kinds.push_back(ModuleKind::head);
   storage.rules.push_back(std::move(rule));
   return storage;

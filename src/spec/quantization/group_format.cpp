@@ -1,0 +1,172 @@
+#include "group_format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "similar.h"
+
+namespace headroom::detail {
+namespace {
+
+using CodesName = std::pair<std::string_view, GroupCodes>;
+
+constexpr std::array<CodesName, 5> kCodes{{{"4bit", GroupCodes::four_bits},
+                                           {"int8", GroupCodes::int8},
+                                           {"fp8", GroupCodes::float8},
+                                           {"f16", GroupCodes::float16},
+                                           {"bf16", GroupCodes::bfloat16}}};
+
+/// Codes of stored formats, by the words before the comma in their names. Other packings of as
+/// many bits, such as MLX's, have no kernels.
+constexpr std::array<CodesName, 13> kStored{{{"GPTQ 4-bit", GroupCodes::four_bits},
+                                             {"GPTQ 8-bit", GroupCodes::int8},
+                                             {"AWQ 4-bit", GroupCodes::four_bits},
+                                             {"INT4", GroupCodes::four_bits},
+                                             {"NF4", GroupCodes::four_bits},
+                                             {"FP4", GroupCodes::four_bits},
+                                             {"MXFP4", GroupCodes::four_bits},
+                                             {"NVFP4", GroupCodes::four_bits},
+                                             {"INT8", GroupCodes::int8},
+                                             {"FP8", GroupCodes::float8},
+                                             {"MXFP8", GroupCodes::float8},
+                                             {"F16", GroupCodes::float16},
+                                             {"BF16", GroupCodes::bfloat16}}};
+
+constexpr std::array<std::pair<std::string_view, GroupScales>, 4> kScales{
+    {{"s8", GroupScales::bits8},
+     {"s16", GroupScales::bits16},
+     {"s32", GroupScales::bits32},
+     {"nested", GroupScales::nested}}};
+
+constexpr std::string_view kZeros = "zeros";
+constexpr std::string_view kRow = "row";
+constexpr std::string_view kTensor = "tensor";
+constexpr BlockShape kWholeRow{1, 0};
+constexpr BlockShape kWholeTensor{0, 0};
+
+template <class Table>
+std::string_view word_of(const Table& table, decltype(Table{}[0].second) value) {
+  return std::ranges::find(table, value, [](const auto& entry) { return entry.second; })->first;
+}
+
+template <class Table>
+auto value_named(const Table& table, std::string_view word)
+    -> std::optional<decltype(table[0].second)> {
+  const auto found = std::ranges::find(table, word, [](const auto& entry) { return entry.first; });
+  if (found == table.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string grain_word(BlockShape grain) {
+  if (grain == kWholeRow) return std::string(kRow);
+  if (grain == kWholeTensor) return std::string(kTensor);
+  return fmt::format("{}x{}", grain.out, grain.in);
+}
+
+/// A positive size of at most seven digits.
+std::optional<std::int64_t> size_in(std::string_view word) {
+  constexpr std::size_t kMostDigits = 7;
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
+  const bool is_whole = error == std::errc{} && end == word.data() + word.size();
+  if (!is_whole || size < 1 || word.size() > kMostDigits) return std::nullopt;
+  return size;
+}
+
+std::optional<BlockShape> grain_in(std::string_view word) {
+  if (word == kRow) return kWholeRow;
+  if (word == kTensor) return kWholeTensor;
+  const std::size_t times = word.find('x');
+  if (times == std::string_view::npos) return std::nullopt;
+  const auto out = size_in(word.substr(0, times));
+  const auto in = size_in(word.substr(times + 1));
+  if (!out || !in) return std::nullopt;
+  return BlockShape{*out, *in};
+}
+
+std::vector<std::string_view> words_in(std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = name.find('-');
+    words.push_back(name.substr(0, end));
+    if (end != std::string_view::npos) name.remove_prefix(end + 1);
+  }
+  return words;
+}
+
+bool has_16_bits(GroupCodes codes) {
+  return codes == GroupCodes::float16 || codes == GroupCodes::bfloat16;
+}
+
+/// Kernels read eight codes of four bits at once.
+bool fills_words(const GroupFormat& format) {
+  return format.codes != GroupCodes::four_bits || format.grain.in % 8 == 0;
+}
+
+GroupScales scales_in(const StorageFormat& format) {
+  const StoredNumbers& scale = format.beside.front();
+  const bool has_second = format.beside.size() > 1 && scale.along == PackedAlong::flat &&
+                          format.beside[1].along == PackedAlong::flat &&
+                          format.beside[1].block.in > scale.block.in;
+  if (has_second) return GroupScales::nested;
+  // A tensor's scale stands beside that of its inputs.
+  if (scale.block == kWholeTensor) return GroupScales::bits32;
+  if (scale.bits == 8) return GroupScales::bits8;
+  return scale.bits == 16 ? GroupScales::bits16 : GroupScales::bits32;
+}
+
+}  // namespace
+
+std::string name_of(const GroupFormat& format) {
+  std::string name(word_of(kCodes, format.codes));
+  if (format.scales == GroupScales::none) return name;
+  name += fmt::format("-{}-{}", grain_word(format.grain), word_of(kScales, format.scales));
+  if (format.has_zeros) name += fmt::format("-{}", kZeros);
+  return name;
+}
+
+std::optional<GroupFormat> group_format_named(std::string_view name) {
+  const std::string lower = lower_case(name);
+  const std::vector<std::string_view> words = words_in(lower);
+  const auto codes = value_named(kCodes, words.front());
+  if (!codes) return std::nullopt;
+  GroupFormat format{.codes = *codes};
+  if (has_16_bits(*codes)) return words.size() == 1 ? std::optional(format) : std::nullopt;
+  if (words.size() < 3 || words.size() > 4) return std::nullopt;
+  const auto grain = grain_in(words[1]);
+  const auto scales = value_named(kScales, words[2]);
+  format.has_zeros = words.size() == 4;
+  if (!grain || !scales || (format.has_zeros && words[3] != kZeros)) return std::nullopt;
+  format.grain = *grain;
+  format.scales = *scales;
+  if (!fills_words(format)) return std::nullopt;
+  return format;
+}
+
+std::optional<GroupFormat> group_format_of(const StorageFormat& stored) {
+  const std::string_view name = stored.name;
+  const auto codes = value_named(kStored, name.substr(0, std::min(name.find(','), name.size())));
+  if (!codes) return std::nullopt;
+  GroupFormat format{.codes = *codes};
+  if (has_16_bits(*codes)) return stored.beside.empty() ? std::optional(format) : std::nullopt;
+  if (stored.beside.empty()) return std::nullopt;
+  const StoredNumbers& scale = stored.beside.front();
+  format.grain = scale.block;
+  format.scales = scales_in(stored);
+  format.has_zeros =
+      !name.ends_with("symmetric") && std::any_of(stored.beside.begin() + 1, stored.beside.end(),
+                                                  [&](const StoredNumbers& numbers) {
+                                                    return numbers.block == scale.block &&
+                                                           numbers.bits == stored.values.bits &&
+                                                           numbers.along != PackedAlong::flat;
+                                                  });
+  if (!fills_words(format)) return std::nullopt;
+  return format;
+}
+
+}  // namespace headroom::detail

@@ -1,0 +1,48 @@
+// Forms of weights in groups of codes, as far as the time of a matrix product depends on them.
+// Checkpoints of quantised safetensors run in these forms, and calibrations measure them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "headroom/model_spec.h"
+
+namespace headroom::detail {
+
+enum class GroupCodes {
+  four_bits,  ///< integers or floats: a table gives their values
+  int8,
+  float8,  ///< E4M3
+  float16,
+  bfloat16,
+};
+
+/// Types of stored scales, by their bits.
+enum class GroupScales {
+  none,
+  bits8,
+  bits16,
+  bits32,
+  nested,  ///< eight bits, with a second scale for every 256 scales
+};
+
+struct GroupFormat {
+  GroupCodes codes = GroupCodes::four_bits;
+  BlockShape grain{};  ///< values that share a scale; 0 spans the dimension
+  GroupScales scales = GroupScales::none;
+  bool has_zeros = false;  ///< zero points, as many as scales
+  bool operator==(const GroupFormat&) const = default;
+};
+
+/// "4bit-1x128-s16-zeros", "fp8-128x128-s32", "int8-row-s16", "4bit-1x64-nested", "bf16".
+[[nodiscard]] std::string name_of(const GroupFormat& format);
+
+/// The format with this name, in any case; empty if there is none.
+[[nodiscard]] std::optional<GroupFormat> group_format_named(std::string_view name);
+
+/// The form in which headroom's kernels run safetensors of `format`; empty if none does.
+[[nodiscard]] std::optional<GroupFormat> group_format_of(const StorageFormat& format);
+
+}  // namespace headroom::detail
