@@ -66,6 +66,7 @@ struct StackLayers {
 struct ShardingLimits {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;
+  std::int64_t state_groups = 1;  ///< of state-space heads
   /// Greatest common divisor of all FFN intermediate sizes; 0 without an FFN.
   std::int64_t intermediate_size = 0;
   StackLayers layers;
@@ -93,6 +94,7 @@ enum class PlanRule {
   whole_denoiser,
   tensor_heads,
   tensor_key_value_heads,
+  tensor_state_groups,
   tensor_intermediate_size,
   tensor_uniform_layers,
   sequence_needs_tensor,

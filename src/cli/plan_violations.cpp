@@ -42,6 +42,12 @@ Wording wording_of(const PlanViolation& violation) {
       return {fmt::format("--tp {} neither divides {} key-value heads nor is a multiple of them",
                           plan.tensor, limits.kv_heads),
               "choose a divisor or a multiple of the number of key-value heads"};
+    case PlanRule::tensor_state_groups:
+      return {
+          fmt::format("--tp {} neither divides {} groups of state-space heads nor is a multiple "
+                      "of them",
+                      plan.tensor, limits.state_groups),
+          "choose a divisor or a multiple of the number of groups"};
     case PlanRule::tensor_intermediate_size:
       return {fmt::format("--tp {} does not divide every FFN intermediate size", plan.tensor),
               fmt::format("choose a divisor of {}", limits.intermediate_size)};

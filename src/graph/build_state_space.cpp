@@ -1,11 +1,20 @@
 // Mixers of state-space layers: Mamba (arXiv 2312.00752) and Mamba-2 (arXiv 2405.21060), and the
 // short convolution that they share with gated DeltaNet and LFM2.
 #include "builder.h"
+#include "op_exprs.h"
 
 namespace headroom::detail {
 namespace {
 
 constexpr auto kRole = WeightRole::recurrent;
+
+/// Groups of a layer's `heads`, which share B and C. Tensor parallelism divides several groups with
+/// the heads, as Megatron-LM and vLLM do; one group is on every rank.
+Expr groups_of(const StateSpaceSpec& spec, const Expr& heads, const Bindings& sizes) {
+  const bool divides = spec.num_groups > 1 && mentions_divided(heads) &&
+                       sizes.get(Symbol::n_groups) == Integer{spec.num_groups};
+  return divides ? Expr(Symbol::n_groups) : Expr(Integer{spec.num_groups});
+}
 
 }  // namespace
 
@@ -86,7 +95,7 @@ TensorId GraphBuilder::scan(const StackContext& stack, const StateSpaceSpec& spe
     return weight(Part::mixer_scan, path, std::move(shape), kRole);
   };
   std::vector<WeightId> weights;
-  Expr groups = Integer{spec.num_groups};
+  Expr groups = groups_of(spec, heads, graph_.sizes);
   ElementType state_type = ElementType::recurrent_state;
   switch (spec.kind) {
     case StateSpaceKind::dual:
@@ -142,7 +151,7 @@ TensorId GraphBuilder::dual_state_space(const StackContext& stack, TensorId hidd
   const LinearBias bias = spec.projection_bias ? LinearBias::present : LinearBias::absent;
   const Expr heads = heads_of(spec.num_heads);
   const Expr inner = heads * Integer{spec.head_dim};
-  const Expr shared = Integer{spec.num_groups} * spec.state_size;
+  const Expr shared = groups_of(spec, heads, graph_.sizes) * Integer{spec.state_size};
   const Expr mixed = inner + Integer{2} * shared;
   hidden = scaled(Part::mixer_in, "mixer.input.scale", factors.input, hidden);
   const std::vector<Expr> parts{inner, shared, shared};

@@ -100,6 +100,15 @@ void set_latent_sizes(const AttentionSpec& attention, Bindings& sizes) {
   sizes.set(Symbol::qk_rope_head_dim, latent.qk_rope_head_dim);
 }
 
+/// Groups of a stack's state-space layers whose heads share B and C; 0 without such layers.
+Integer state_groups(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const auto& mixer = stack.attention_of(variant).state_space;
+    if (mixer && mixer->kind == StateSpaceKind::dual) return mixer->num_groups;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Bindings sizes_of(const ModelSpec& spec) {
@@ -113,6 +122,7 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::intermediate_size, stack.ffn.intermediate_size);
   sizes.set(Symbol::num_attention_heads, attention.num_attention_heads);
   sizes.set(Symbol::num_key_value_heads, attention.num_key_value_heads);
+  sizes.set(Symbol::n_groups, state_groups(stack));
   sizes.set(Symbol::head_dim, attention.head_dim);
   sizes.set(Symbol::value_head_dim, attention.value_head_dim);
   sizes.set(Symbol::sliding_window, traits_of(spec).window.size);

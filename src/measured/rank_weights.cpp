@@ -103,13 +103,19 @@ class RankWeights final : public WeightSource {
     for (const Expr& part : weight.parts) {
       const std::int64_t size = part.evaluate_int64(model_.sizes);
       const std::int64_t count = part.evaluate_int64(rank_sizes_);
-      const std::int64_t first = count == size ? 0 : rank_.tensor.rank * count;
-      slices.front() = {begin + first, count, whole.front()};
+      slices.front() = {begin + slice_index(size, count) * count, count, whole.front()};
       const AlignedVector<float> slice = whole_.load_part(weight, whole, layer, slices);
       values.insert(values.end(), slice.begin(), slice.end());
       begin += size;
     }
     return values;
+  }
+
+  /// Position of this rank's slice among those of `count` out of `size`: neighbouring ranks have
+  /// the same one where there are more ranks than slices.
+  [[nodiscard]] std::int64_t slice_index(std::int64_t size, std::int64_t count) const {
+    const std::int64_t slices = std::max<std::int64_t>(1, size / std::max<std::int64_t>(1, count));
+    return rank_.tensor.rank * std::min(slices, rank_.tensor.ranks) / rank_.tensor.ranks;
   }
 
   /// The weight of the whole model that `own` is a part of. Layers of several kinds have weights of

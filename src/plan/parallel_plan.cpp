@@ -112,6 +112,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   ShardingLimits limits;
   limits.heads = std::max<std::int64_t>(1, size(Symbol::num_attention_heads));
   limits.kv_heads = std::max<std::int64_t>(1, size(Symbol::num_key_value_heads));
+  limits.state_groups = std::max<std::int64_t>(1, size(Symbol::n_groups));
   for (const Symbol width : {Symbol::intermediate_size, Symbol::moe_intermediate_size,
                              Symbol::shared_intermediate_size}) {
     limits.intermediate_size = std::gcd(limits.intermediate_size, size(width));

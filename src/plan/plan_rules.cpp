@@ -22,6 +22,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::tensor_heads, "tensor must divide num_attention_heads"},
     {PlanRule::tensor_key_value_heads,
      "tensor must divide num_key_value_heads or be a multiple of it"},
+    {PlanRule::tensor_state_groups,
+     "tensor must divide the groups of state-space heads or be a multiple of them"},
     {PlanRule::tensor_intermediate_size, "tensor must divide every FFN intermediate size"},
     {PlanRule::tensor_uniform_layers,
      "tensor requires the same heads and intermediate size in every layer, and output projections"},
@@ -90,9 +92,11 @@ std::optional<PlanRule> broken_sequence_rule(const ParallelPlan& plan,
 std::optional<PlanRule> broken_tensor_rule(const ParallelPlan& plan,
                                            const ShardingLimits& limits) noexcept {
   if (!divides(plan.tensor, limits.heads)) return PlanRule::tensor_heads;
-  const bool splits_kv_heads =
-      divides(plan.tensor, limits.kv_heads) || divides(limits.kv_heads, plan.tensor);
-  if (!splits_kv_heads) return PlanRule::tensor_key_value_heads;
+  const auto splits = [&](std::int64_t count) {
+    return divides(plan.tensor, count) || divides(count, plan.tensor);
+  };
+  if (!splits(limits.kv_heads)) return PlanRule::tensor_key_value_heads;
+  if (!splits(limits.state_groups)) return PlanRule::tensor_state_groups;
   if (!divides(plan.tensor, limits.intermediate_size)) return PlanRule::tensor_intermediate_size;
   if (plan.tensor > 1 && !limits.uniform_layers) return PlanRule::tensor_uniform_layers;
   return std::nullopt;

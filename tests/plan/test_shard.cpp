@@ -289,6 +289,29 @@ TEST_CASE("tensor parallelism divides the heads of a recurrence") {
   CHECK(2 * forward_flops(rank, workload, plan) == forward_flops(whole, workload, {}));
 }
 
+// 23 layers; 64 heads of 64, and B and C of 8 groups with a state of 128; a kernel of 4 and a bias.
+// vLLM's MambaMixer2 shards the convolution likewise; beyond 8 ranks, neighbours share a group.
+TEST_CASE("tensor parallelism divides the groups of heads that share B and C, down to one a rank") {
+  const Graph whole =
+      training_graph(load_model("nemotron-3-nano-30b-a3b").spec, AttentionImplementation::fused);
+  for (const std::int64_t ranks : {2, 4, 8, 16}) {
+    const ParallelPlan plan = tensor_plan(ranks, SequenceParallel::off);
+    CHECK_FALSE(broken_rule(plan, limits_of(whole, 128)));
+    const Graph rank = shard(whole, plan);
+    Integer convolution = 0;
+    for (const Weight& weight : rank.weights) {
+      const bool counted = weight.path.find("mixer.convolution") != std::string::npos;
+      if (counted) convolution += (weight.repeat * weight.elements()).evaluate(rank.sizes);
+    }
+    const std::int64_t channels = 64 / ranks * 64 + 2 * std::max<std::int64_t>(1, 8 / ranks) * 128;
+    CHECK(convolution == Integer{23} * channels * (4 + 1));
+  }
+  ShardingLimits limits = limits_of(whole, 128);
+  limits.heads = limits.kv_heads = limits.intermediate_size = 48;
+  CHECK(broken_rule(tensor_plan(3, SequenceParallel::off), limits) ==
+        PlanRule::tensor_state_groups);
+}
+
 // Every decoder layer gathers the encoder's output as it gathers its own input, like Megatron-LM's
 // column-parallel GEMMs.
 TEST_CASE("sequence parallelism divides all activations of an encoder-decoder") {
