@@ -13,6 +13,7 @@
 #include "headroom/expr.h"
 #include "headroom/input_spec.h"
 #include "headroom/layer_spec.h"
+#include "headroom/projector_spec.h"
 #include "headroom/weight_spec.h"
 
 namespace headroom {
@@ -152,81 +153,6 @@ enum class ModelKind {
   feed_forward_layer,
 };
 
-/// How consecutive rows of an audio tower become one: side by side, or their mean.
-enum class RowGroup { side_by_side, mean };
-
-/// One feature vector of side × side neighbouring patches: their features side by side, patch by
-/// patch in raster order (pixel shuffle, arXiv 2404.16821) or channel by channel (torch.nn.Unfold),
-/// or their mean.
-enum class PatchMerge { patch_major, channel_major, mean };
-
-/// Merges `side` × `side` patches.
-struct MergeStep {
-  PatchMerge order = PatchMerge::patch_major;
-  std::int64_t side = 1;
-};
-
-/// Groups `rows` consecutive rows of an audio tower into one.
-struct GroupStep {
-  RowGroup kind = RowGroup::side_by_side;
-  std::int64_t rows = 1;
-};
-
-/// A linear layer; `name` is the end of its weights' paths.
-struct LinearStep {
-  std::string name;
-  std::int64_t out_features = 0;
-  bool bias = false;
-  ModelPart part = ModelPart::projector;  ///< vision: of an adapter inside the vision model
-};
-
-struct NormStep {
-  std::string name;
-  NormSpec norm;
-};
-
-struct ActivationStep {
-  ActivationKind kind = ActivationKind::gelu;
-};
-
-/// activation(gate(x)) · up(x), with two linear layers of `width` features.
-struct GatedStep {
-  std::int64_t width = 0;
-  ActivationKind kind = ActivationKind::silu;
-  bool bias = false;
-};
-
-/// Multiplies by a constant.
-struct FactorStep {
-  double factor = 1;
-};
-
-/// Divides every row by its Euclidean length.
-struct UnitLengthStep {};
-
-/// (x - mean) · factor with stored statistics of each channel (Gemma 4).
-struct StandardiseStep {};
-
-/// Arranges the patches of an image's tiles as one image, drops its padding and ends each row with
-/// a trained vector (ImageTiling). `whole_first`: behind the patches of the whole image
-/// (LLaVA-NeXT). `blocks_then_whole`, `means_then_whole`: 2 × 2 patches become one row, side by
-/// side (Phi-3 Vision) or their mean (Phi-4 multimodal); another trained vector and the rows of the
-/// whole, with their ends, follow those of the tiles.
-struct PackStep {
-  enum class Order { whole_first, blocks_then_whole, means_then_whole };
-  Order order = Order::whole_first;
-
-  /// Patches along each side of a row's block.
-  [[nodiscard]] std::int64_t side() const noexcept { return order == Order::whole_first ? 1 : 2; }
-};
-
-/// Drops the rows of silence that completes a clip's last segment (ClipRule::masked).
-struct SilenceStep {};
-
-using ProjectorStep =
-    std::variant<MergeStep, GroupStep, LinearStep, NormStep, ActivationStep, GatedStep, FactorStep,
-                 UnitLengthStep, StandardiseStep, PackStep, SilenceStep>;
-
 /// An image as the norm of its class token (CLIP).
 struct ClassTokenPooling {
   NormSpec norm;
@@ -241,9 +167,6 @@ struct ProbePooling {
 };
 
 using ImagePooling = std::variant<ClassTokenPooling, ProbePooling>;
-
-/// Rows of the tower that a projector reads: those of patches, or the prefix tokens too.
-enum class FeatureRows { patches, all };
 
 /// How a preprocessor prepares an image for a tower: resized to the tower's size; in its own size,
 /// completed to whole blocks of patches (Pixtral); or cut into tiles of the tower's size, followed
@@ -283,33 +206,6 @@ struct TileList {
   std::vector<std::int64_t> heights{};
   std::vector<std::int64_t> widths{};
   std::int64_t most_kept = 0;
-};
-
-struct ProjectorSpec {
-  /// Numbers of layers after which the tower's hidden states are read, side by side; empty: after
-  /// the last one and its final norm.
-  std::vector<std::int64_t> feature_layers{};
-  FeatureRows rows = FeatureRows::patches;
-  std::vector<ProjectorStep> steps{};
-
-  /// True if the tiles of an image are packed (PackStep).
-  [[nodiscard]] bool packs_tiles() const { return pack() != nullptr; }
-
-  [[nodiscard]] const PackStep* pack() const {
-    for (const ProjectorStep& step : steps) {
-      if (const auto* const pack = std::get_if<PackStep>(&step)) return pack;
-    }
-    return nullptr;
-  }
-
-  /// Patches along each side of an image that become one visual token.
-  [[nodiscard]] std::int64_t merged_side() const {
-    std::int64_t side = 1;
-    for (const ProjectorStep& step : steps) {
-      if (const auto* const merge = std::get_if<MergeStep>(&step)) side *= merge->side;
-    }
-    return side;
-  }
 };
 
 /// Visual features beside the visual tokens: the tower's hidden states after `layer` layers,

@@ -57,10 +57,17 @@ WeightId GraphBuilder::position_table(const StackContext& stack, const Expr& wid
 TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   const TensorId ids = tensor("input_ids", {Symbol::batch_size, stack.tokens}, ElementType::index);
   begin_block("embeddings", stack.role, Integer{1}, ids);
-  TensorId hidden = look_up_tokens(stack, ids);
+  const AddedPositions added = added_positions(stack.position->kind);
+  const bool projects = has_narrow_embedding() && spec_.embedding.projects_before_positions;
+  // Images have positions as well.
+  const bool merges = visual_tokens_ && reads_images() && added != AddedPositions::none;
+  const bool later = projects || merges || norms_before_positions(stack);
+  TensorId hidden = look_up_tokens(stack, ids, later ? AddedPositions::none : added);
   if (emit_nodes_) graph_.inputs.push_back(ids);
-  if (has_narrow_embedding() && spec_.embedding.projects_before_positions) {
-    hidden = add_positions(stack, project_embedding(stack, hidden));
+  if (projects) hidden = add_positions(stack, project_embedding(stack, hidden));
+  if (merges) {
+    hidden = add_positions(stack, insert_visual_tokens(hidden));
+    visual_tokens_.reset();
   }
   if (norms_before_positions(stack)) {
     const NormSpec& spec = *spec_.embedding.norm;
@@ -75,13 +82,11 @@ bool GraphBuilder::norms_before_positions(const StackContext& stack) const {
   return spec_.embedding.norm_before_positions && stack.role != StackRole::encoder;
 }
 
-TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids) {
+TensorId GraphBuilder::look_up_tokens(const StackContext& stack, TensorId ids,
+                                      AddedPositions positions) {
   const EmbeddingSpec& spec = spec_.embedding;
   const Expr width = embedding_width();
-  TokenEmbedding op{stack.rows(), stack.tokens,    width, added_positions(stack.position->kind), {},
-                    spec.scale,   spec.fixed_scale};
-  const bool later = has_narrow_embedding() && spec.projects_before_positions;
-  if (later || norms_before_positions(stack)) op.positions = AddedPositions::none;
+  TokenEmbedding op{stack.rows(), stack.tokens, width, positions, {}, spec.scale, spec.fixed_scale};
   std::vector<WeightId> weights{word_embedding(stack)};
   if (op.positions == AddedPositions::learned) weights.push_back(position_table(stack, width));
   if (spec.type_vocab_size > 0) {

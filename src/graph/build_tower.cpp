@@ -230,6 +230,8 @@ TensorId GraphBuilder::project_step(const ProjectorStep& step, const std::string
           [&](const StandardiseStep&) { return standardise(features); },
           [&](const PackStep& pack) { return pack_tiles(pack, features); },
           [&](const SilenceStep&) { return drop_silence(features); },
+          [&](const QueryAttentionStep&) { return project_queries(step, features); },
+          [&](const QueryFormerStep&) { return project_queries(step, features); },
           [&](const ActivationStep& own) {
             return emit_in_place(Part::projector, "activation." + path,
                                  Activation{own.kind, shape[0] * shape[1]}, {features});

@@ -27,7 +27,7 @@ class GraphBuilder {
   // build_embedding.cpp
   TensorId input_hidden_states(const StackContext& stack);
   TensorId embed_tokens(const StackContext& stack);
-  TensorId look_up_tokens(const StackContext& stack, TensorId ids);
+  TensorId look_up_tokens(const StackContext& stack, TensorId ids, AddedPositions positions);
   TensorId embed_patches(const StackContext& stack);
   std::vector<WeightId> patch_weights(const ImageSpec& image);
   TensorId embed_audio(const StackContext& stack);
@@ -115,6 +115,8 @@ class GraphBuilder {
   TensorId merge_patches(const MergeStep& step, TensorId features);
   TensorId project_features(const LinearStep& step, TensorId features);
   TensorId insert_visual_tokens(TensorId hidden);
+  struct QuerySteps;  // build_queries.cpp
+  TensorId project_queries(const ProjectorStep& step, TensorId features);
 
   // build_audio_tower.cpp
   /// Adds the audio tower and its projector. Returns the audio tokens.

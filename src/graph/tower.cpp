@@ -94,6 +94,7 @@ std::vector<std::int64_t> window_rows(const ImageSpec& spec, const ImageGrid& im
 
 std::int64_t visual_tokens(const TowerSpec& tower, const ImageGrid& image) {
   if (tower.pooling) return 0;
+  if (const std::int64_t queries = tower.projector.queries(); queries > 0) return queries;
   const std::int64_t side = tower.projector.merged_side();
   const std::int64_t blocks = (image.rows / side) * (image.columns / side);
   switch (tower.projector.rows) {

@@ -189,7 +189,8 @@ std::string run(const Family& family, const Row& row) {
   }
   std::set<ModelPart> parts = parts_without_operators(*row.spec);
   parts.erase(ModelPart::text);
-  return parts.empty() ? "yes" : "text";
+  if (parts.empty()) return "yes";
+  return row.spec->tower ? "text and images" : "text";
 }
 
 std::string gguf(const Family& family) {

@@ -276,10 +276,11 @@ def layers_of(model):
     for path, module in model.named_modules():
         is_list = isinstance(module, torch.nn.ModuleList) and path.split(".")[-1] in (
             "layers", "layer", "blocks")
-        if not is_list:
+        if not is_list or path.startswith(("model.video_tower", "qformer")):
             continue
         tower = next((tower for tower, name in (("vision.", "vision"), ("vision.", "visual"),
                                                 ("vision.", "image_embed"),
+                                                ("vision.", "image_tower"),
                                                 ("audio.", "audio")) if name in path), "")
         alone = "ForImageClassification" in type(model).__name__
         yield "" if alone else tower, module

@@ -41,6 +41,13 @@ PHI4_AUDIO = {"hidden_size": 20, "intermediate_size": 12, "num_blocks": 1,
               "time_reduction": 4, "ext_pw_out_channel": 20, "nemo_final_size": 4,
               "depthwise_separable_out_channel": 20, "bias_max_distance": 10,
               "audio_token_id": 98}
+OPT = {"model_type": "opt", "hidden_size": 48, "ffn_dim": 64, "num_attention_heads": 4,
+       "num_hidden_layers": 2, "vocab_size": 101, "max_position_embeddings": 160, "bos_token_id": 2,
+       "eos_token_id": 2, "pad_token_id": 1, "word_embed_proj_dim": 48, "dropout": 0.0}
+QFORMER = {"hidden_size": 36, "intermediate_size": 52, "num_attention_heads": 6,
+           "num_hidden_layers": 3, "encoder_hidden_size": 40}
+ARIA_TEXT = {**TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2,
+             "moe_num_shared_experts": 1, "head_dim": 12}
 FIRST_PLACEHOLDER = 90  # no token from here on is generated
 NEW_TOKENS = 8
 
@@ -98,10 +105,6 @@ MODELS = {
         "image_token_id": IMAGE, "video_token_id": 96, "image_start_token_id": 93,
         "image_end_token_id": 94},
         lambda g, n: typed(prompt(g, *[6, 4][:n]), patches(g, (96,), *[(4, 6), (4, 4)][:n]))),
-}
-
-# Models of which headroom reads no weights yet: their configs are in towers/tiny.
-COUNTED = {
     "video_llava_images": ("VideoLlavaForConditionalGeneration", {
         "text_config": TEXT, "vision_config": CLIP, "image_token_index": IMAGE,
         "video_token_index": 96},
@@ -110,8 +113,15 @@ COUNTED = {
         **PHI4_TEXT, "vision_config": {**ENCODER, "num_hidden_layers": 3, "image_size": 16,
                                        "crop_size": 16, "image_token_id": IMAGE},
         "audio_config": PHI4_AUDIO}, lambda g, n: phi4_tiles(g, [[16, 32], [32, 16]][:n])),
+    "blip2_images": ("Blip2ForConditionalGeneration", {
+        "text_config": OPT, "vision_config": {**ENCODER, "image_size": 16},
+        "qformer_config": QFORMER, "num_query_tokens": 6, "image_token_index": IMAGE},
+        lambda g, n: {"input_ids": prompt(g, *[6] * n), "pixel_values": pixels(g, n, 3, 16, 16)}),
+    "aria_images": ("AriaForConditionalGeneration", {
+        "text_config": ARIA_TEXT, "vision_config": {**ENCODER, "image_size": 16},
+        "projector_patch_to_query_dict": {16: 5, 64: 7}, "image_token_index": IMAGE},
+        lambda g, n: {"input_ids": prompt(g, *[5] * n), "pixel_values": pixels(g, n, 3, 16, 16)}),
 }
-
 
 def generate(model, inputs):
     """Greedy tokens behind a prompt, each from a pass over all tokens so far, and their logits."""
@@ -167,10 +177,16 @@ def round_weights(model):
             weight.copy_(weight.bfloat16())
 
 
+def options_of(class_name):
+    """Experts in double precision need the eager implementation."""
+    has_experts = "Sparse" in class_name or "Aria" in class_name
+    return {"experts_implementation": "eager"} if has_experts else {}
+
+
 def make(folder, name, class_name, config, draw_inputs):
     generator = torch.Generator().manual_seed(11)
     model_class = getattr(transformers, class_name)
-    options = {"experts_implementation": "eager"} if "Sparse" in class_name else {}
+    options = options_of(class_name)
     model = model_class._from_config(model_class.config_class(**config),
                                      attn_implementation="eager", **options).float().eval()
     draw_weights(model, generator)
@@ -207,4 +223,4 @@ def make(folder, name, class_name, config, draw_inputs):
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
     for name in sys.argv[2:] or MODELS:
-        make(folder, name, *{**MODELS, **COUNTED}[name])
+        make(folder, name, *MODELS[name])

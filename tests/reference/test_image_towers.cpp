@@ -126,7 +126,9 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
                                     {"kimi_vl_images", {{4, 6}, {4, 2}}},
                                     {"glm_ocr_images", {{4, 6}, {4, 4}}},
                                     {"video_llava_images", {{3, 3}, {3, 3}}},
-                                    {"phi4_multimodal_images", tiles, {{16, 32}, {32, 16}}}};
+                                    {"phi4_multimodal_images", tiles, {{16, 32}, {32, 16}}},
+                                    {"blip2_images", {{4, 4}, {4, 4}}},
+                                    {"aria_images", {{4, 4}, {4, 4}}}};
   const auto rows = read_csv(data_folder() / "towers/image_flops.csv");
   REQUIRE(rows.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -54,7 +54,8 @@ bool is_buffer(const std::string& tensor) {
              std::array{"e_score_correction_bias", "gate.expert_bias", "inv_freq", "act_fn.beta",
                         "moe.router_bias", "act_fn.eps", "layer_scalar", "slope_rate", "_decay",
                         "tower.std_bias", "tower.std_scale", "running_mean", "running_var",
-                        "num_batches_tracked", "tid2eid", "ffn.gate.bias"},
+                        "num_batches_tracked", "tid2eid", "ffn.gate.bias", "global_mean",
+                        "global_invstd"},
              [&](const char* const end) { return tensor.ends_with(end); });
 }
 

@@ -392,8 +392,18 @@ TEST_CASE("values that a class would read otherwise are refused") {
             .find("larger than window_size") != std::string::npos);
   CHECK(refusal("towers/tiny/blip_2.config.json", "qformer_config", "use_qformer_text_input", true)
             .find("use_qformer_text_input") != std::string::npos);
+  CHECK(refusal("towers/tiny/blip_2.config.json", "qformer_config", "encoder_hidden_size", 99)
+            .find("has another encoder_hidden_size") != std::string::npos);
   CHECK(refusal("families/cohere2_moe/config.json", "", "shared_expert_combination_strategy", "max")
             .find("\"max\" is not supported") != std::string::npos);
+}
+
+TEST_CASE("Aria has queries for images of some sizes, and runs with no others") {
+  json config = read_config(data_folder() / "towers/tiny/aria.config.json");
+  CHECK(read(config).tower->projector.queries() == 5);  // of 4 × 4 patches
+  CHECK(read(config).not_run.empty());
+  config["vision_config"]["image_size"] = 20;
+  CHECK(read(config).not_run.find("has no queries") != std::string::npos);
 }
 
 // Its gate_lower_bound, as kda_lower_bound of Ling 3.

@@ -104,7 +104,7 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_video_llava_tower,
                           .tying = HeadTying::whole,
                           .text_defaults = kLlamaSizes,
-                          .names = None("its tower of frames has no stored names yet")}),
+                          .names = wrapped_video_llava_names()}),
           wrapper_family({.model_types = {"llava_onevision"},
                           .classes = {"LlavaOnevisionForConditionalGeneration"},
                           .bare_classes = {"LlavaOnevisionModel"},

@@ -1,8 +1,10 @@
-// Multimodal models whose towers are counted: BLIP-2, Granite Speech, Aria, Molmo 2, Ovis 2 and
-// Phi-4 multimodal; and the text models of Aria (arXiv 2410.05993) and Molmo 2, which are Llama
-// with experts and Qwen3 with further embeddings (transformers, models/aria and models/molmo2).
+// Multimodal models with trained queries, or with towers that are counted: BLIP-2, Granite Speech,
+// Aria, Molmo 2, Ovis 2 and Phi-4 multimodal; and the text models of Aria (arXiv 2410.05993) and
+// Molmo 2, which are Llama with experts and Qwen3 with further embeddings (transformers,
+// models/aria and models/molmo2).
 #include "../decoder.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -87,8 +89,9 @@ std::vector<Family> query_wrapper_families() {
                           .classes = {"Blip2ForConditionalGeneration"},
                           .bare_classes = {"Blip2Model"},
                           .text_type = "opt",
-                          .count_towers = count_blip2_towers,
-                          .tying = HeadTying::text}),
+                          .count_towers = read_blip2_towers,
+                          .tying = HeadTying::text,
+                          .names = wrapped_blip2_names()}),
           wrapper_family({.model_types = {"granite_speech"},
                           .classes = {"GraniteSpeechForConditionalGeneration"},
                           .bare_classes = {"GraniteSpeechModel"},
@@ -99,8 +102,9 @@ std::vector<Family> query_wrapper_families() {
                           .classes = {"AriaForConditionalGeneration"},
                           .bare_classes = {"AriaModel"},
                           .text_type = "aria_text",
-                          .count_towers = count_aria_tower,
-                          .tying = HeadTying::whole}),
+                          .count_towers = read_aria_tower,
+                          .tying = HeadTying::whole,
+                          .names = wrapped_aria_names()}),
           wrapper_family({.model_types = {"molmo2"},
                           .classes = {"Molmo2ForConditionalGeneration"},
                           .bare_classes = {"Molmo2Model"},
@@ -120,7 +124,7 @@ std::vector<Family> query_wrapper_families() {
                           .count_towers = read_phi4_multimodal_towers,
                           .tying = HeadTying::whole,
                           .text_defaults = kPhi4Sizes,
-                          .names = None("its audio tower has no stored names yet")})};
+                          .names = wrapped_phi4_names()})};
 }
 
 }  // namespace

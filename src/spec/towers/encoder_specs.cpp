@@ -181,6 +181,16 @@ TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& /*spec*/) {
   return tower;
 }
 
+TowerSpec read_blip2_vision(ConfigReader& vision) {
+  const ClassSizes absent{1408, 6144, 39, 16, 224, 14, 1e-6, ActivationKind::gelu};
+  const bool qkv_bias = vision.flag_or({"qkv_bias"}, true);
+  TowerSpec tower = read_encoder(vision, absent);
+  add_class_token(tower);
+  tower.stack.self_attention.qkv_bias = qkv_bias;
+  tower.stack.final_norm = tower.stack.norm;
+  return tower;
+}
+
 TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& /*spec*/) {
   const ClassSizes absent{1024, 4096, 24, 16, 448, 14, 1e-6, ActivationKind::gelu};
   const NormKind kind = vision.choice_or<NormKind>(

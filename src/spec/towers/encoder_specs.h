@@ -25,6 +25,8 @@ namespace headroom::detail {
 [[nodiscard]] TowerSpec read_phi4_vision(ConfigReader& vision, ModelSpec& spec);
 /// Idefics3: SigLIP without a pooling head.
 [[nodiscard]] TowerSpec read_idefics3_vision(ConfigReader& vision, ModelSpec& spec);
+/// BLIP-2's: a class token, and a norm after the last layer.
+[[nodiscard]] TowerSpec read_blip2_vision(ConfigReader& vision);
 /// InternViT in the layout of transformers: a class token, layer scale.
 [[nodiscard]] TowerSpec read_internvl_vision(ConfigReader& vision, ModelSpec& spec);
 /// InternViT as OpenGVLab publishes it (modeling_intern_vit.py of InternVL): other keys, without a

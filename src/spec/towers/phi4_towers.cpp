@@ -25,15 +25,21 @@ void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) 
   constexpr std::int64_t kArea = 9;  // of a kernel of 3 × 3
   const std::int64_t channels = audio.size_or({"nemo_conv_channels"}, 1024);
   const std::int64_t reduction = audio.size_or({"time_reduction"}, 8);
-  const auto halvings =
-      static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(reduction))) - 1;
-  if (halvings == 0 || reduction != std::int64_t{1} << halvings) {
+  const auto bits = static_cast<std::uint64_t>(reduction);
+  if (reduction < 2 || !std::has_single_bit(bits)) {
     audio.fail("time_reduction", "does not halve the sound", "use a power of 2");
   }
+  const std::int64_t halvings = std::countr_zero(bits);
   std::int64_t bins = audio.size_or({"input_size"}, 80);
   for (std::int64_t i = 0; i < halvings; ++i) bins = (bins - 1) / 2 + 1;
-  tower.linear("depthwise", kArea, channels, kPhiConvolution, halvings);
-  if (halvings > 1) tower.linear("pointwise", channels, channels, kPhiConvolution, halvings - 1);
+  // Numbers in the class's sequence of convolutions and activations.
+  tower.linear("convolutions.0", kArea, channels, kPhiConvolution);
+  for (std::int64_t i = 1; i < halvings; ++i) {
+    const std::string depthwise = std::to_string(3 * i - 1);
+    const std::string pointwise = std::to_string(3 * i);
+    tower.linear("convolutions." + depthwise, kArea, channels, kPhiConvolution);
+    tower.linear("convolutions." + pointwise, channels, channels, kPhiConvolution);
+  }
   tower.linear("input", product(audio, "nemo_conv_channels", bins, channels), width,
                WeightRole::embedding);
 }
@@ -56,10 +62,14 @@ void add_conformer_layers(ConfigReader& audio, std::int64_t width, TowerWeights&
     tower.linear(std::string("layers.attention.") + name, width, width, WeightRole::attention,
                  layers);
   }
-  tower.norm(kPhiNorm, "layers.norms", width, 3 * layers);
+  for (const char* const name : {"attention_norm", "convolution.norm", "norm"}) {
+    tower.norm(kPhiNorm, std::string("layers.") + name, width, layers);
+  }
   tower.linear("layers.convolution.in", width, product(audio, "ext_pw_out_channel", 2, wide),
                kPhiConvolution, layers);
-  tower.add("layers.convolution.gate_biases", {2, wide}, kPhiConvolution, layers);
+  for (const char* const name : {"gate_bias", "up_bias"}) {
+    tower.add(std::string("layers.convolution.") + name, {wide}, kPhiConvolution, layers);
+  }
   tower.linear("layers.convolution.depthwise", audio.size_or({"kernel_size"}, 3), deep,
                kPhiConvolution, layers);
   tower.linear("layers.convolution.pointwise", deep, separable, kPhiConvolution, layers);

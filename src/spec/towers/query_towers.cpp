@@ -1,9 +1,13 @@
-// Towers whose features trained queries read, or that turn features into words, which are counted:
-// BLIP-2 (arXiv 2301.12597), Granite Speech (arXiv 2505.08699), Aria (arXiv 2410.05993), Molmo 2
-// and Ovis 2 (arXiv 2405.20797).
+// Towers whose features trained queries read, or that turn features into words: BLIP-2 (arXiv
+// 2301.12597) and Aria (arXiv 2410.05993), which run, Granite Speech (arXiv 2505.08699), Molmo 2
+// and Ovis 2 (arXiv 2405.20797), which are counted.
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 #include "../common_keys.h"
+#include "encoder_specs.h"
+#include "image_towers.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -14,14 +18,41 @@ constexpr auto kQueryRole = WeightRole::projector;
 constexpr auto kQueryTable = WeightRole::embedding;
 constexpr auto kQueryNorm = NormKind::layer_norm;
 
-/// Q-Former (arXiv 2301.12597, section 3.1): BERT's layers over `queries` trained vectors, every
-/// few of which also attend to the tower's features. Returns the width.
+/// A Q-Former and the width of the features that it reads.
+struct QueryFormer {
+  QueryFormerStep step;
+  std::int64_t features = 0;
+};
+
+QueryFormer read_query_former(ConfigReader& former, std::int64_t queries, ModelSpec& spec) {
+  QueryFormer read;
+  QueryFormerStep& step = read.step;
+  step.queries = queries;
+  step.width = former.size_or({"hidden_size"}, 768);
+  step.layers = former.layers_or({"num_hidden_layers"}, 12);
+  step.cross_frequency = former.size_or({"cross_attention_frequency"}, 2);
+  step.attention = multi_head_attention(former, "num_attention_heads",
+                                        former.size_or({"num_attention_heads"}, 12), step.width);
+  step.ffn = {FfnKind::plain, former.size_or({"intermediate_size"}, 3072),
+              read_activation(former, {"hidden_act"}, ActivationKind::gelu), true};
+  step.norm = {kQueryNorm, true, former.number_or({"layer_norm_eps"}, 1e-12)};
+  read.features = former.size_or({"encoder_hidden_size"}, 1408);
+  former.expect_flag("use_qformer_text_input", false);  // InstructBLIP's
+  former.ignore(
+      {"position_embedding_type", "pad_token_id", "attention_probs_dropout_prob", "use_cache"});
+  ignore_tower_keys(former);
+  read_common_keys(former, spec);
+  former.finish();
+  return read;
+}
+
+/// Counts a Q-Former and returns its width.
 std::int64_t count_query_former(ConfigReader& former, std::int64_t queries, ModelSpec& spec) {
-  const std::int64_t width = former.size_or({"hidden_size"}, 768);
-  const std::int64_t inner = former.size_or({"intermediate_size"}, 3072);
-  const std::int64_t layers = former.layers_or({"num_hidden_layers"}, 12);
-  const std::int64_t frequency = former.size_or({"cross_attention_frequency"}, 2);
-  const std::int64_t features = former.size_or({"encoder_hidden_size"}, 1408);
+  const QueryFormer read = read_query_former(former, queries, spec);
+  const std::int64_t width = read.step.width;
+  const std::int64_t inner = read.step.ffn.intermediate_size;
+  const std::int64_t layers = read.step.layers;
+  const std::int64_t frequency = read.step.cross_frequency;
   const std::int64_t crossing = (layers + frequency - 1) / frequency;
   TowerWeights weights(spec, ModelPart::projector);
   weights.add("queries", {queries, width}, kQueryRole);
@@ -34,16 +65,10 @@ std::int64_t count_query_former(ConfigReader& former, std::int64_t queries, Mode
     weights.norm(kQueryNorm, name + ".norm", width, count);
   };
   attention("former.attention", width, layers);
-  attention("former.cross_attention", features, crossing);
+  attention("former.cross_attention", read.features, crossing);
   weights.linear("former.mlp.up", width, inner, kQueryRole, layers);
   weights.linear("former.mlp.down", inner, width, kQueryRole, layers);
   weights.norm(kQueryNorm, "former.mlp.norm", width, layers);
-  former.expect_flag("use_qformer_text_input", false);  // InstructBLIP's
-  former.ignore(
-      {"position_embedding_type", "pad_token_id", "attention_probs_dropout_prob", "use_cache"});
-  ignore_tower_keys(former);
-  read_common_keys(former, spec);
-  former.finish();
   return width;
 }
 
@@ -111,26 +136,23 @@ void count_patches(ConfigReader& vision, const TowerLayers& layers, const PatchG
 
 }  // namespace
 
-void count_blip2_towers(ConfigReader& config, ModelSpec& spec) {
+void read_blip2_towers(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1408);
-  layers.inner = vision.size_or({"intermediate_size"}, 6144);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 39);
-  layers.qkv_bias = vision.flag_or({"qkv_bias"}, true);
-  PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 14);
-  ++grid.patches;  // and the class token
-  count_patches(vision, layers, grid, spec);
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("class_embedding", {layers.width}, kQueryTable);
-  tower.norm(kQueryNorm, "final_norm", layers.width);
+  TowerSpec tower = read_blip2_vision(vision);
+  read_common_keys(vision, spec);
+  vision.finish();
   ConfigReader former = config.object_or_empty("qformer_config");
-  const std::int64_t width =
-      count_query_former(former, config.size_or({"num_query_tokens"}, 32), spec);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("linear", width, spec.hidden_size, kQueryRole);
+  const std::int64_t queries = config.size_or({"num_query_tokens"}, 32);
+  const QueryFormer read = read_query_former(former, queries, spec);
+  if (read.features != tower.hidden_size) {
+    config.fail("qformer_config", "has another encoder_hidden_size than the tower's hidden_size",
+                "use the same width in both");
+  }
+  tower.projector.rows = FeatureRows::all;
+  tower.projector.steps = {read.step, LinearStep{"linear", spec.hidden_size, true}};
   config.ignore(
       {"image_text_hidden_size", "use_decoder_only_language_model", "initializer_factor"});
+  spec.tower = std::move(tower);
 }
 
 void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
@@ -151,36 +173,47 @@ void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-void count_aria_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1152);
-  layers.inner = vision.size_or({"intermediate_size"}, 3072);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
-  count_patches(vision, layers, read_patch_grid(vision, "num_channels", 224, 32), spec);
-  TowerWeights(spec, ModelPart::vision).norm(kQueryNorm, "final_norm", layers.width);
-  std::int64_t queries = 256;
-  if (auto queries_of = config.object("projector_patch_to_query_dict")) {
-    queries = 1;
-    for (const std::string& patches : queries_of->keys()) {
-      queries = std::max(queries, queries_of->size({patches}));
+namespace {
+
+/// The queries of an image of the tower's size, by the number of its patches.
+QueryAttentionStep read_aria_queries(ConfigReader& config, const TowerSpec& tower,
+                                     ModelSpec& spec) {
+  // Of AriaConfig.
+  const std::map<std::int64_t, std::int64_t> absent{{1225, 128}, {4900, 256}};
+  std::map<std::int64_t, std::int64_t> queries;
+  if (auto stated = config.object("projector_patch_to_query_dict")) {
+    for (const std::string& patches : stated->keys()) {
+      queries[std::atoll(patches.c_str())] = stated->size({patches});
     }
-    queries_of->finish();
+    stated->finish();
   }
-  const std::int64_t width = layers.width;
-  const std::int64_t out = spec.hidden_size;
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.add("queries", {queries, width}, kQueryRole);
-  for (const char* const name : {"query", "key", "value"}) {
-    projector.linear_if(false, std::string("outer_") + name, width, width, kQueryRole);
-    projector.linear(name, width, width, kQueryRole);
+  if (queries.empty()) queries = absent;
+  QueryAttentionStep step;
+  step.attention = tower.stack.self_attention;
+  step.norm = {kQueryNorm, true, 1e-5};  // as PyTorch's LayerNorm
+  for (const auto& [patches, count] : queries) {
+    step.stored_queries = std::max(step.stored_queries, count);
   }
-  projector.linear("output", width, width, kQueryRole);
-  projector.linear("linear", width, width, kQueryRole);
-  projector.norm(kQueryNorm, "norms", width, 3);
-  projector.linear_if(false, "mlp.up", width, out, kQueryRole);
-  projector.linear_if(false, "mlp.down", out, out, kQueryRole);
-  config.ignore({"vision_feature_layer"});
+  const auto own = queries.find(tower.embedding.image->num_patches());
+  step.queries = own == queries.end() ? step.stored_queries : own->second;
+  if (own == queries.end())
+    spec.not_run = "its class has no queries for images of its tower's size";
+  return step;
+}
+
+}  // namespace
+
+void read_aria_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower = read_idefics3_vision(vision, spec);
+  read_common_keys(vision, spec);
+  vision.finish();
+  const QueryAttentionStep queries = read_aria_queries(config, tower, spec);
+  tower.projector.steps = {
+      queries, NormStep{"norm", queries.norm}, LinearStep{"up", spec.hidden_size, false},
+      ActivationStep{ActivationKind::gelu_new}, LinearStep{"down", spec.hidden_size, false}};
+  read_feature_layers(config, tower, -1);
+  spec.tower = std::move(tower);
 }
 
 void count_molmo2_tower(ConfigReader& config, ModelSpec& spec) {

@@ -31,6 +31,10 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_minimax_m3_names();
 [[nodiscard]] NameTable wrapped_kimi_vl_names();
 [[nodiscard]] NameTable wrapped_phi3_v_names();
+[[nodiscard]] NameTable wrapped_video_llava_names();
+[[nodiscard]] NameTable wrapped_phi4_names();
+[[nodiscard]] NameTable wrapped_blip2_names();
+[[nodiscard]] NameTable wrapped_aria_names();
 [[nodiscard]] NameTable wrapped_qwen2_audio_names();
 [[nodiscard]] NameTable wrapped_voxtral_names();
 [[nodiscard]] NameTable wrapped_audioflamingo3_names();

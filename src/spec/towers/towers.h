@@ -97,11 +97,11 @@ void read_vipllava_tower(ConfigReader& config, ModelSpec& spec);
 /// Video-LLaVA: CLIP for images, another for frames, which is counted, an MLP of two layers.
 void read_video_llava_tower(ConfigReader& config, ModelSpec& spec);
 /// BLIP-2: a vision transformer, and a Q-Former whose trained queries attend to its features.
-void count_blip2_towers(ConfigReader& config, ModelSpec& spec);
+void read_blip2_towers(ConfigReader& config, ModelSpec& spec);
 /// Granite Speech: a Conformer with words of its own, and a Q-Former on windows of its states.
 void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec);
 /// Aria: SigLIP, and trained queries that attend to its features.
-void count_aria_tower(ConfigReader& config, ModelSpec& spec);
+void read_aria_tower(ConfigReader& config, ModelSpec& spec);
 /// Molmo 2: SigLIP, attention that pools the states of two layers, a gated network.
 void count_molmo2_tower(ConfigReader& config, ModelSpec& spec);
 /// Ovis 2: AIMv2, a distribution over visual words, and a table of their embeddings.
