@@ -24,7 +24,7 @@ std::string type_of(ConfigReader& config) {
   // diffusers' configs name their class instead.
   if (stated.empty()) stated = config.text_or({"_class_name"}, "");
   const std::vector<std::string> classes = config.texts("architectures");
-  const Family* const draft = classes.empty() ? nullptr : find_draft(classes.front());
+  const Family* const draft = classes.empty() ? nullptr : find_draft(config, classes.front());
   return draft == nullptr ? stated : std::string(draft->model_types.names.front());
 }
 

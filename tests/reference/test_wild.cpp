@@ -99,7 +99,9 @@ TEST_CASE("drafts for speculative decoding have the parameters of their publishe
   CHECK(counted >= 45);
 }
 
-TEST_CASE("a draft whose layers' config is nested has the parameters of one whose config is flat") {
+TEST_CASE(
+    "a draft of Llama's class, or with a nested config, has the parameters of one of its own "
+    "class") {
   const auto file = data_folder() / "drafts/qwen3-8b-eagle3.config.json";
   nlohmann::json layers = read_json(file);
   const auto parameters_of = [](const nlohmann::json& config) {
@@ -111,6 +113,8 @@ TEST_CASE("a draft whose layers' config is nested has the parameters of one whos
                         {"speculators_model_type", "eagle3"},
                         {"draft_vocab_size", layers.at("draft_vocab_size")},
                         {"norm_before_residual", true}};
+  layers["architectures"] = {"LlamaForCausalLM"};  // of the first published drafts
+  CHECK(parameters_of(layers) == flat);
   layers.erase("draft_vocab_size");
   nested["transformer_layer_config"] = layers;
   CHECK(parameters_of(nested) == flat);

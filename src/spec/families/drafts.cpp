@@ -12,6 +12,7 @@
 namespace headroom::detail {
 namespace {
 
+constexpr std::string_view kPlainClass = "LlamaForCausalLM";
 constexpr std::string_view kParallelEagle = "PEagleDraftModel";
 constexpr std::string_view kConvolvedFlash = "DFlash2DraftModel";
 constexpr std::string_view kMarkovFlash = "DSparkDraftModel";
@@ -223,12 +224,19 @@ void read_flash(ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 const Family* find_draft(std::string_view architecture) {
+  if (architecture == kPlainClass) return nullptr;
   const auto is_it = [&](const ModelClass& known) { return known.name == architecture; };
   for (const std::string_view type : {"eagle3", "dflash"}) {
     const Family* const family = find_family(type);
     if (std::ranges::any_of(family->classes.list, is_it)) return family;
   }
   return nullptr;
+}
+
+const Family* find_draft(const ConfigReader& config, std::string_view architecture) {
+  // The first published files of EAGLE-3 name Llama's class.
+  const bool plain = architecture == kPlainClass && config.has("draft_vocab_size");
+  return plain ? find_family("eagle3") : find_draft(architecture);
 }
 
 std::vector<Family> drafts_families() {
@@ -239,7 +247,8 @@ std::vector<Family> drafts_families() {
                         {"Eagle3LlamaForCausalLM", eagle_head},
                         {"Eagle3Speculator", eagle_head},
                         {"Eagle3DraftModel", eagle_head},
-                        {std::string(kParallelEagle), eagle_head}}},
+                        {std::string(kParallelEagle), eagle_head},
+                        {std::string(kPlainClass), eagle_head}}},
            .reader = read_eagle,
            .names = None(kOwnFiles),
            .gguf = None("not supported yet")},
