@@ -8,6 +8,7 @@
 #include "headroom/compare.h"
 #include "json_text.h"
 #include "run_json.h"
+#include "schema_version.h"
 
 namespace headroom {
 namespace {
@@ -49,6 +50,21 @@ std::string disturbance_in(const JsonFields& context) {
   machine.load_average = context.amount_if("load_average").value_or(0);
   machine.other_programs_cpus = context.amount_if("other_programs_cpus");
   return disturbance_of(machine);
+}
+
+/// Of the current version: its files have no other keys, so that these are misspelled or added.
+void require_own_keys(const JsonFields& document) {
+  if (document.count("schema_version") != kSchemaVersion) return;
+  document.require_only({"schema_version", "schema", "produced_by", "engine", "model", "workload",
+                         "time", "ttft_s", "tpot_s", "generated_ids", "counted", "memory",
+                         "processes", "weight_formats", "activations", "ops", "context", "warnings",
+                         "interrupted"});
+  document.object("time").require_only({"median_s", "mad_s", "min_s", "max_s", "samples_s"});
+  document.object("counted").require_only(
+      {"parameters", "matrix_flops", "weight_bytes", "kv_cache_bytes"});
+  document.object("memory").require_only(
+      {"arena_peak_bytes", "arena_bytes", "strided_copy_bytes", "kernel_scratch_bytes",
+       "gemm_scratchpad_bytes", "weights_held_bytes", "rss_before_bytes", "rss_peak_bytes"});
 }
 
 /// headroom's own files state every figure, and their operators sum to the total. A missing figure
@@ -123,7 +139,9 @@ ComparedRun read_measurement(const nlohmann::json& json, const std::string& wher
   run.rss_before_bytes = memory.count_if("rss_before_bytes");
   run.allocated = read_allocated(memory);
   detail::read_operators(document, run);
-  if (run.engine == kOwnEngine) require_complete(document, run);
+  if (run.engine != kOwnEngine) return run;
+  require_own_keys(document);
+  require_complete(document, run);
   return run;
 }
 

@@ -6,6 +6,7 @@
 #include "headroom/compare.h"
 #include "json_text.h"
 #include "run_json.h"
+#include "schema_version.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -45,6 +46,22 @@ void read_prediction_time(const JsonFields& time, ComparedRun& side) {
   detail::require_equal(time, "total_s", sum, sum);
 }
 
+/// Of the current version: its files have no other keys, so that these are misspelled or added.
+void require_known_keys(const JsonFields& document) {
+  if (document.count("schema_version") != kSchemaVersion) return;
+  document.require_only({"schema_version", "schema",     "produced_by", "model",      "workload",
+                         "verdict",        "convention", "parameters",  "reference",  "flops",
+                         "traffic",        "memory",     "generation",  "kv_cache",   "run",
+                         "time",           "storage",    "formulas",    "components", "operators",
+                         "saved_tensors",  "notes"});
+  document.object("run").require_only({"phase", "new_tokens", "parameters", "matrix_flops",
+                                       "weight_bytes", "kv_cache_bytes", "peak_activation_bytes",
+                                       "rss_growth_bytes"});
+  document.object("time").require_only(
+      {"machine", "basis", "efficiency", "threads", "total_s", "low_s", "high_s", "bound",
+       "decode_bound", "roofline_share", "tokens_per_s", "ttft_s", "tpot_s", "ops"});
+}
+
 }  // namespace
 
 ComparedRun import_prediction(std::string_view text, const std::string& where) {
@@ -57,6 +74,7 @@ ComparedRun import_prediction(std::string_view text, const std::string& where) {
     document.fail(fmt::format("predicts no run: add a {} to the analysis, and write it as JSON",
                               Setting::machine));
   }
+  require_known_keys(document);
   const JsonFields run = document.object("run");
   ComparedRun side;
   side.identity = detail::read_identity(document, run);

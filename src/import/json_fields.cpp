@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -67,6 +68,12 @@ std::int64_t JsonFields::length(const char* key) const {
   const Integer value = count(key);
   if (value > kLongestRun) fail(in_quotes(key) + " is longer than any run");
   return static_cast<std::int64_t>(value);
+}
+
+void JsonFields::require_only(std::initializer_list<std::string_view> keys) const {
+  for (const auto& [key, value] : json_->items()) {
+    if (std::ranges::find(keys, key) == keys.end()) fail(fmt::format("unknown key \"{}\"", key));
+  }
 }
 
 std::optional<double> JsonFields::amount_if(const char* key) const {

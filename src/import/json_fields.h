@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "headroom/expr.h"
 
@@ -35,6 +37,9 @@ class JsonFields {
   [[nodiscard]] std::optional<Integer> count_if(const char* key) const;
   [[nodiscard]] std::optional<std::int64_t> length_if(const char* key) const;
   [[nodiscard]] std::optional<std::string> text_if(const char* key) const;
+
+  /// Throws if there is any other member.
+  void require_only(std::initializer_list<std::string_view> keys) const;
 
   [[nodiscard]] const std::string& where() const noexcept { return where_; }
 

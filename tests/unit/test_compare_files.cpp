@@ -6,6 +6,7 @@
 #include "headroom/compare.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "support/data.h"
 
 using namespace headroom;
 using nlohmann::json;
@@ -187,6 +188,41 @@ TEST_CASE("a missing or emptied figure fails or is refused, on either side") {
     measured.at(json::json_pointer(figure)) = nullptr;
     CHECK(is_caught(files.predicted, measured));
   }
+}
+
+TEST_CASE("unknown keys of headroom's own files are refused, on either side") {
+  const Files files;
+  const auto with_key = [](json file, const char* object) {
+    (*object == '\0' ? file : file.at(object))["total"] = 1;
+    return file;
+  };
+  for (const char* const object : {"", "run", "time"}) {
+    CAPTURE(object);
+    CHECK(!result_of(with_key(files.predicted, object), files.measured));
+  }
+  for (const char* const object : {"", "time", "counted", "memory"}) {
+    CAPTURE(object);
+    CHECK(!result_of(files.predicted, with_key(files.measured, object)));
+  }
+  json of_another = with_key(files.measured, "memory");
+  of_another["engine"] = "another";
+  CHECK(result_of(files.predicted, of_another));
+}
+
+TEST_CASE("every key of the JSON Schema is read") {
+  const Files files;
+  const auto schema = [](const char* name) {
+    const auto file = test::data_folder().parent_path().parent_path() / "reports" / name;
+    return test::read_json(file).at("properties");
+  };
+  const auto completed = [](json file, const json& properties) {
+    for (const auto& [key, value] : properties.items()) {
+      if (!file.contains(key)) file[key] = nullptr;
+    }
+    return file;
+  };
+  CHECK(result_of(completed(files.predicted, schema("analyze.schema.json")), files.measured));
+  CHECK(result_of(files.predicted, completed(files.measured, schema("measure.schema.json"))));
 }
 
 TEST_CASE("a resident memory that the system did not report is skipped") {
