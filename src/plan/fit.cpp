@@ -131,13 +131,14 @@ namespace {
 
 /// A note where recomputing the named modules drops nothing: the model lacks them, or its kernels
 /// keep nothing there, as fused attention does.
-void note_recomputation(Planner& planner, PlanChoice choice, const Load& load, FitReport& report) {
+void note_recomputation(Planner& planner, PlanChoice choice, const Load& load,
+                        const PlanFigures& figures, std::vector<std::string>& notes) {
   if (choice.recompute.kind != Recompute::selective) return;
   const std::string modules = name_of(choice.recompute.modules);
   choice.recompute = {};
   const Integer whole = planner.evaluate(choice, load).memory.activations;
-  if (report.result.figures.memory.activations != whole) return;
-  report.notes.push_back(fmt::format("recomputing {} drops no tensor of this model", modules));
+  if (figures.memory.activations != whole) return;
+  notes.push_back(fmt::format("recomputing {} drops no tensor of this model", modules));
 }
 
 }  // namespace
@@ -160,7 +161,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
     report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
   }
   report.notes = detail::notes_of(question);
-  note_recomputation(planner, choice, question.load, report);
+  note_recomputation(planner, choice, question.load, report.result.figures, report.notes);
   const auto& stored = report.storage.notes;
   report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);
@@ -193,6 +194,12 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const Plan
     report.neighbours = neighbours_of(planner, report.plans.front().choice, question.load);
   }
   report.notes = detail::notes_of(question);
+  const PlanResult* const shown = !report.plans.empty() ? &report.plans.front()
+                                  : report.least        ? &*report.least
+                                                        : nullptr;
+  if (space.fixed.recompute && shown != nullptr) {
+    note_recomputation(planner, shown->choice, question.load, shown->figures, report.notes);
+  }
   report.question = std::move(question);
   return report;
 }

@@ -103,6 +103,25 @@ TEST_CASE("recomputed experts drop their tokens, projections and products") {
   CHECK(dropped_by(spec, "mlp") == 0);
 }
 
+TEST_CASE("a plan notes that the modules which it recomputes drop nothing") {
+  const auto notes_of = [](const char* modules) {
+    PlanQuestion question;
+    question.model.spec = gpt(1024, 8, 6);
+    question.query.purpose = Purpose::train;
+    question.rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
+    question.load = {1, kRecomputeSeq};
+    SearchSpace space;
+    space.threads = 1;
+    space.fixed.recompute = recomputing(modules);
+    return make_plan_report(question, space, search_plans).notes;
+  };
+  const auto counts = [](const std::vector<std::string>& notes, std::string_view text) {
+    return std::ranges::count(notes, text);
+  };
+  CHECK(counts(notes_of("moe"), "recomputing moe drops no tensor of this model") == 1);
+  CHECK(counts(notes_of("mlp"), "recomputing mlp drops no tensor of this model") == 0);
+}
+
 TEST_CASE("what is recomputed takes its forward pass again, and experts' tokens travel again") {
   const ModelSpec spec =
       spec_of(read_json(data_folder() / "golden/configs/mixtral-8x7b.config.json"), "mixtral");
