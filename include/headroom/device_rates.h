@@ -30,8 +30,9 @@ struct DeviceRates {
   double port_fraction = 1;  ///< of a port between nodes, that collectives reach
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;
   std::string efficiency_source;
-  double time_range = 0.5;              ///< as SourcedEfficiency::range
+  TimeRanges time_range;                ///< as SourcedEfficiency::range
   double kernel_s = 0;                  ///< fixed time of a kernel; serving: serving_kernel_seconds
+  double layer_gemm_kernel_s = 0;       ///< likewise, of is_layer_gemm
   double collective_latency_s = 10e-6;  ///< of one collective; assumed
   double collective_step_s = 0;         ///< of one of its steps from rank to rank, besides
   double collective_node_step_s = 0;    ///< of such a step between nodes, besides that

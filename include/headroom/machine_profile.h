@@ -92,14 +92,24 @@ enum class EfficiencyOrigin { measured, fitted, published, given, assumed };
 
 [[nodiscard]] std::string_view name_of(EfficiencyOrigin origin) noexcept;
 
+/// Relative ranges of a predicted time: nine of ten runs take from time/(1 + range) to
+/// time·(1 + range). A time that arithmetic bounds in part has a range between the two.
+struct TimeRanges {
+  double compute = 0.5;  ///< of operators that arithmetic bounds
+  double memory = 0.5;   ///< of all others: memory, fixed times, communication
+
+  /// That of a time, of which arithmetic bounds `compute_share`.
+  [[nodiscard]] double of(double compute_share) const noexcept {
+    return compute_share * compute + (1 - compute_share) * memory;
+  }
+};
+
 /// Efficiencies with their origin. `source` names the runs, or the architecture that lends them.
 struct SourcedEfficiency {
   Efficiency fractions;
   EfficiencyOrigin origin = EfficiencyOrigin::assumed;
   std::string_view source;
-  /// Relative range of a time predicted with them: nine of ten runs take from time/(1 + range) to
-  /// time·(1 + range).
-  double range = 0.5;
+  TimeRanges range;  ///< of a time predicted with them
 };
 
 /// Efficiencies fitted to measured runs of a machine (rate_fit.h).
@@ -109,7 +119,7 @@ struct FittedEfficiency {
   DType dtype = DType::bfloat16;
   Efficiency fractions;
   Efficiency deviations;  ///< relative standard deviations of `fractions`
-  double range = 0.5;     ///< as SourcedEfficiency::range
+  double range = 0.5;     ///< of all times, as SourcedEfficiency::range
   std::int64_t runs = 0;
 };
 

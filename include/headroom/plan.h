@@ -171,6 +171,7 @@ struct PlanTime {
   double low_s = 0;        ///< of the iteration: nine of ten runs lie from low to high
   double high_s = 0;
   double compute_s = 0;        ///< operators
+  double compute_bound_s = 0;  ///< serving: part of it that arithmetic bounds
   double communication_s = 0;  ///< not overlapped with computation
   double bubble_s = 0;         ///< filling and draining the pipeline
   double optimizer_s = 0;
@@ -202,6 +203,7 @@ struct PassTime {
   double head_s = 0;           ///< operators after the last layer
   double sequences_s = 0;      ///< all others: attention cores, running states, element-wise
   double communication_s = 0;  ///< collectives, and hidden states sent between stages
+  double compute_bound_s = 0;  ///< part of the first three that arithmetic bounds
 };
 
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
@@ -228,7 +230,8 @@ class Planner {
   [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
                                      std::int64_t past_len);
   /// The part that nine of ten runs' times lie within: 0.2 means between 1/1.2 and 1.2 of them.
-  [[nodiscard]] double time_range(const PlanChoice& choice) const;
+  /// Arithmetic bounds `compute_share` of the time.
+  [[nodiscard]] double time_range(const PlanChoice& choice, double compute_share) const;
   /// Layers of the stage with most of them over the average: 1 for an even pipeline.
   [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
   /// Bytes of weights that a rank of each pipeline stage stores.

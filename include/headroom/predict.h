@@ -48,8 +48,9 @@ struct EffectiveRates {
 };
 
 /// Seconds that an operator with weights takes besides its work when serving: starts and ends of
-/// its kernels and of those between it and the next (docs/device-time.md).
-[[nodiscard]] double serving_kernel_seconds(Architecture architecture) noexcept;
+/// its kernels and of those between it and the next, with arithmetic in `dtype`
+/// (docs/device-time.md).
+[[nodiscard]] double serving_kernel_seconds(Architecture architecture, DType dtype) noexcept;
 
 /// Processors whose waves of tiles count in GEMMs of `dtype` for `purpose`; 0: none. Training's
 /// GEMMs have thousands of rows, so many tiles that the last wave hardly counts, and float32
@@ -79,6 +80,7 @@ struct TimePrediction {
   TimeBasis basis = TimeBasis::modelled;
   int threads = 0;                              ///< 0 for a datasheet
   std::optional<SourcedEfficiency> efficiency;  ///< of a datasheet
+  double kernel_s = 0;  ///< of a datasheet: serving_kernel_seconds of the layers' GEMMs
   double total_s = 0;
   double low_s = 0;
   double high_s = 0;

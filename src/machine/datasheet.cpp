@@ -83,8 +83,10 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
         known_efficiency(rates.architecture, purpose, computed_type(rates, fitted->dtype))
             .fractions;
     const double ratio = result.fractions.matrix / known.matrix;
-    result = {fitted->fractions, EfficiencyOrigin::fitted, "the runs that the machine's file names",
-              fitted->range};
+    result = {fitted->fractions,
+              EfficiencyOrigin::fitted,
+              "the runs that the machine's file names",
+              {fitted->range, fitted->range}};
     result.fractions.matrix = std::min(1.0, ratio * fitted->fractions.matrix);
   }
   const GivenEfficiency& given = rates.given;

@@ -26,13 +26,27 @@ Link link_of(RankGroup group, const RankSpeed& speed) {
   return {{speed.tensor_ranks, speed.tensor_nodes}, speed.tensor_bytes_per_s};
 }
 
-/// vLLM's all-reduce among 2, 4 and 8 H100 takes 9 to 12 µs for up to 128 KiB. Beyond this latency
-/// it reaches 210 to 240 of NVLink's 450 GB/s on the wire, up to 4 MiB (github.com/sgl-project/
-/// sglang, pull request 2904, which times float32 by sgl-kernel/tests/test_trt_reduce.py).
+/// vLLM's all-reduce among 2, 4 and 8 H100 takes 9 to 12 µs for up to 128 KiB (github.com/
+/// sgl-project/sglang, pull request 2904, which times float32 by
+/// sgl-kernel/tests/test_trt_reduce.py): ranks wait for each other. A kernel alone, in a CUDA
+/// graph, takes 2 to 5 (docs/device-time.md).
 constexpr double kEngineLatency = 10e-6;
-constexpr double kEngineShare = 0.5;
+/// Of the link, and of a second wait among the ranks: single kernels on A100, H100, H200 and
+/// Blackwell (tests/data/kernels).
+constexpr double kEngineShare = 0.69;
+constexpr double kEngineSecondWait = 4e-6;
 /// Of vLLM's buffer (max_size of its CustomAllreduce); NCCL reduces more.
 constexpr double kMostEngineBytes = 8 << 20;
+
+/// Ranks read the whole buffer of every other (one-shot) or reduce a part each, which the others
+/// then read (two-shot), whichever is faster (vLLM, csrc/custom_all_reduce.cuh).
+double engine_seconds(const CollectiveMessage& message, const RankSpeed& speed) {
+  const auto others = static_cast<double>(speed.tensor_ranks - 1);
+  const double one_shot = others * message.bytes / speed.engine_bytes_per_s;
+  const double two_shot =
+      kEngineSecondWait + collective_wire_bytes(message, speed) / speed.engine_bytes_per_s;
+  return kEngineLatency + std::min(one_shot, two_shot);
+}
 
 /// Links over which every GPU reaches every other.
 constexpr std::array<std::string_view, 2> kMeshes{"NVLink", "Infinity Fabric"};
@@ -103,7 +117,7 @@ double collective_seconds(const CollectiveMessage& message, const RankSpeed& spe
   const bool has_engine =
       in_tensor_group && speed.engine_bytes_per_s > 0 && message.bytes <= kMostEngineBytes;
   if (!has_engine) return by_nccl;
-  return std::min(by_nccl, kEngineLatency + wire / speed.engine_bytes_per_s);
+  return std::min(by_nccl, engine_seconds(message, speed));
 }
 
 GroupSpan span_of(std::int64_t ranks, std::int64_t apart, std::int64_t devices_per_node) noexcept {

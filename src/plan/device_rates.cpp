@@ -85,7 +85,8 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   if (!has_network) rates.efficiency_source += "; the network assumed";
   if (has_own_kernels(machine)) return;
   rates.kernel_s = purpose == Purpose::train ? kernel_seconds(device.architecture)
-                                             : serving_kernel_seconds(device.architecture);
+                                             : serving_kernel_seconds(device.architecture, dtype);
+  rates.layer_gemm_kernel_s = rates.kernel_s;
 }
 
 void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
@@ -103,6 +104,7 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
   rates.efficiency_source = reached.source;
   rates.kernel_s =
       purpose == Purpose::train ? kernel_seconds(sheet.architecture) : effective.kernel_s;
+  rates.layer_gemm_kernel_s = rates.kernel_s;
   rates.time_range = reached.range;
 }
 
@@ -139,6 +141,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
       device_rates(machine, purpose, measured_arithmetic(machine, *arithmetic, dtype));
   rates.time_range = layers.time_range;
   rates.layer_gemm_processors = layers.processors;
+  rates.layer_gemm_kernel_s = layers.kernel_s;
   rates.layer_gemm_matrix = layers.efficiency.matrix;
   // The planner multiplies by the efficiency of `dtype`.
   rates.layer_gemm_flops_per_s =

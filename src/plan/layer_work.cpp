@@ -24,6 +24,7 @@ struct PlaceRates {
   std::int64_t processors = 0;             ///< as EffectiveRates::processors
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double kernel_s = 0;                     ///< as DeviceRates::kernel_s
+  double layer_gemm_kernel_s = 0;          ///< likewise
 };
 
 PlaceRates place_rates(const DeviceRates& rates) {
@@ -33,12 +34,13 @@ PlaceRates place_rates(const DeviceRates& rates) {
           rates.memory_bytes_per_s * rates.efficiency.memory,
           rates.processors,
           rates.layer_gemm_processors,
-          rates.kernel_s};
+          rates.kernel_s,
+          rates.layer_gemm_kernel_s};
 }
 
 PlaceRates place_rates(const HostRates& host) {
   const double flops = host.flops_per_s.value_or(0);
-  return {flops, flops, host.memory_bytes_per_s, 0, 0, 0};
+  return {flops, flops, host.memory_bytes_per_s, 0, 0, 0, 0};
 }
 
 /// An operator's work in one layer.
@@ -56,7 +58,8 @@ double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
       work.is_layer_gemm ? rates.layer_gemm_processors : rates.processors;
   const double tiled = work.gemm ? tiled_share(*work.gemm, processors) : 1;
   const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
-  const double fixed = work.reads_weights ? rates.kernel_s : 0;
+  const double kernel_s = work.is_layer_gemm ? rates.layer_gemm_kernel_s : rates.kernel_s;
+  const double fixed = work.reads_weights ? kernel_s : 0;
   return fixed + std::max(compute, work.bytes / rates.bytes_per_s);
 }
 

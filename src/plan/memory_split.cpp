@@ -138,7 +138,7 @@ class Placed {
     time.host_s = decode_.host_s;
     time.transfer_s = decode_.copies_s + crossings_s(step());
     time.decode_s = time.device_s + time.host_s + time.transfer_s;
-    const double range = 1 + question_.rates.time_range;
+    const double range = 1 + question_.rates.time_range.memory;
     time.low_s = time.decode_s / range;
     time.high_s = time.decode_s * range;
     time.ttft_s = prompt_.device_s + prompt_.host_s + prompt_.copies_s + crossings_s(prompt());

@@ -15,6 +15,7 @@ void add(const SectionCosts& section, PassTime& time) {
   time.weights_s += section.weights_s;
   time.sequences_s += section.forward_s - section.weights_s;
   time.communication_s += section.forward_communication_s;
+  time.compute_bound_s += section.compute_bound_s;
 }
 
 PassTime pass_time(const RankCosts& costs) {
@@ -24,6 +25,7 @@ PassTime pass_time(const RankCosts& costs) {
     if (i != kHead) add(costs.outside[i], time);
   }
   for (const SectionCosts& kind : costs.layers) add(kind, time);
+  time.compute_bound_s += costs.outside[kHead].compute_bound_s;
   time.head_s = costs.outside[kHead].forward_s + costs.outside[kHead].forward_communication_s;
   return time;
 }

@@ -187,7 +187,7 @@ PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Lo
   PlanFigures figures =
       query.purpose == Purpose::train ? training(choice, load) : serving(choice, load);
   PlanTime& time = figures.time;
-  const double range = 1 + time_range(choice);
+  const double range = 1 + time_range(choice, time.compute_bound_s / time.iteration_s);
   time.low_s = time.iteration_s / range;
   time.high_s = time.iteration_s * range;
   return figures;

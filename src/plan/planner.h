@@ -57,8 +57,7 @@ class Planner::Implementation : public PlannerSetup {
   explicit Implementation(PlannerSetup setup) : PlannerSetup(std::move(setup)) {}
 
   PlanFigures evaluate(const PlanChoice& choice, const Load& load);
-  /// As DeviceRates::time_range, of the plan's time.
-  [[nodiscard]] double time_range(const PlanChoice& choice) const;
+  [[nodiscard]] double time_range(const PlanChoice& choice, double compute_share) const;
   void replace_rates(const DeviceRates& replacement);
   std::vector<Communication> communication(const PlanChoice& choice, const Load& load);
   std::vector<Integer> stage_weights(const PlanChoice& choice);

@@ -180,13 +180,21 @@ double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
   return sum;
 }
 
-double RankProgram::CompiledNode::seconds(const SymbolValues& values, const RankSpeed& speed,
-                                          std::int64_t adapters) const {
+double RankProgram::CompiledNode::fixed_seconds(const SymbolValues& values,
+                                                const RankSpeed& speed) const {
+  if (!reads_weights) return 0;
+  return as_double(layers, values) * (layer_gemm ? speed.layer_gemm_kernel_s : speed.kernel_s);
+}
+
+InferenceSeconds RankProgram::CompiledNode::seconds(const SymbolValues& values,
+                                                    const RankSpeed& speed,
+                                                    std::int64_t adapters) const {
   const bool tiled = gemm && processors(speed) > 0;
   const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
-  const double fixed = reads_weights ? as_double(layers, values) * speed.kernel_s : 0;
-  return fixed + std::max(share * as_double(flops, values) / flops_per_s(speed),
-                          all_bytes(values, adapters) / speed.memory_bytes_per_s);
+  const double arithmetic_s = share * as_double(flops, values) / flops_per_s(speed);
+  const double memory_s = all_bytes(values, adapters) / speed.memory_bytes_per_s;
+  return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s),
+          arithmetic_s > memory_s ? arithmetic_s : 0};
 }
 
 PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
@@ -349,8 +357,14 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
   costs.layers.resize(layer_inputs_.size());
   for (const CompiledNode& node : nodes_) {
     SectionCosts& section = section_of(costs, node.section);
-    const PassSeconds seconds = trains_ ? node.training_seconds(values, speed)
-                                        : PassSeconds{node.seconds(values, speed, adapters), 0};
+    PassSeconds seconds;
+    if (trains_) {
+      seconds = node.training_seconds(values, speed);
+    } else {
+      const InferenceSeconds inference = node.seconds(values, speed, adapters);
+      seconds.forward_s = inference.all;
+      section.compute_bound_s += inference.compute_bound;
+    }
     section.forward_s += seconds.forward_s;
     section.backward_s += seconds.backward_s;
     section.forward_flops += as_double(node.flops, values);

@@ -21,7 +21,8 @@ struct SectionCosts {
   double backward_s = 0;
   std::array<double, kLayerParts> part_s{};  ///< the forward by LayerPart, repeated by recompute
   double weights_s = 0;                      ///< forward of the operators that read weights
-  double experts_s = 0;  ///< forward of the operators between dispatched and combined tokens
+  double experts_s = 0;        ///< forward of the operators between dispatched and combined tokens
+  double compute_bound_s = 0;  ///< serving: part of the forward that arithmetic bounds
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
@@ -69,6 +70,7 @@ struct RankSpeed {
   double whole_memory_bytes_per_s = 1;  ///< by the datasheet
   double gradient_bytes = 4;            ///< training: of a weight's gradient
   double kernel_s = 0;                  ///< as DeviceRates::kernel_s
+  double layer_gemm_kernel_s = 0;       ///< likewise
 };
 
 /// One collective of a rank.
@@ -77,6 +79,12 @@ struct CollectiveMessage {
   CollectiveKind kind = CollectiveKind::none;
   double bytes = 0;                     ///< as Collective::bytes
   std::optional<TokenRouting> routing;  ///< all_to_all: of the tokens that it exchanges
+};
+
+/// Seconds of an operator in an inference pass.
+struct InferenceSeconds {
+  double all = 0;
+  double compute_bound = 0;  ///< part that arithmetic bounds
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -152,9 +160,9 @@ class RankProgram {
     [[nodiscard]] std::int64_t processors(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_processors : speed.processors;
     }
-    /// Seconds of an inference pass.
-    [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed,
-                                 std::int64_t adapters) const;
+    [[nodiscard]] double fixed_seconds(const SymbolValues& values, const RankSpeed& speed) const;
+    [[nodiscard]] InferenceSeconds seconds(const SymbolValues& values, const RankSpeed& speed,
+                                           std::int64_t adapters) const;
     [[nodiscard]] PassSeconds training_seconds(const SymbolValues& values,
                                                const RankSpeed& speed) const;
   };

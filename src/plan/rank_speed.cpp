@@ -87,6 +87,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
   speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);
   speed.kernel_s = rates.kernel_s;
+  speed.layer_gemm_kernel_s = rates.layer_gemm_kernel_s;
   speed.collective_latency_s = rates.collective_latency_s;
   speed.collective_step_s = rates.collective_step_s;
   speed.collective_node_step_s = rates.collective_node_step_s;

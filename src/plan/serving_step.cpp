@@ -57,6 +57,7 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
   double seconds = 0;
   const auto add = [&](const SectionCosts& section) {
     time.compute_s += section.forward_s;
+    time.compute_bound_s += section.compute_bound_s;
     time.communication_s += section.forward_communication_s;
     seconds += section.forward_s + section.forward_communication_s;
   };

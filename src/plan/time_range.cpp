@@ -20,8 +20,8 @@ constexpr double kShardedTrainingRange = 0.2;
 
 }  // namespace
 
-double Planner::Implementation::time_range(const PlanChoice& choice) const {
-  double range = rates.time_range;
+double Planner::Implementation::time_range(const PlanChoice& choice, double compute_share) const {
+  double range = rates.time_range.of(compute_share);
   if (choice.parallel.batch_overlap == BatchOverlap::two_batches)
     range = std::max(range, kOverlapRange);
   const bool trains = query.purpose == Purpose::train;
@@ -34,8 +34,8 @@ double Planner::Implementation::time_range(const PlanChoice& choice) const {
   return range;
 }
 
-double Planner::time_range(const PlanChoice& choice) const {
-  return implementation_->time_range(choice);
+double Planner::time_range(const PlanChoice& choice, double compute_share) const {
+  return implementation_->time_range(choice, compute_share);
 }
 
 }  // namespace headroom

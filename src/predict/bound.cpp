@@ -47,18 +47,20 @@ std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose, DTy
 }
 
 // Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
-// few rows take 4 to 6 µs on H100 and 6 on A100, attention of few keys 10 and 14. A layer of Llama
-// has 6 operators with weights.
-double serving_kernel_seconds(Architecture architecture) noexcept {
+// few rows take 4 µs on H100 and 6 on A100, attention of few keys 10 and 14. A layer of Llama has 6
+// operators with weights. In float8 GEMMs take 2 to 3 µs longer on H100 and H200, more on B200.
+double serving_kernel_seconds(Architecture architecture, DType dtype) noexcept {
   constexpr double kHopper = 6e-6;
   constexpr double kAmpere = 9e-6;
+  constexpr double kNarrow = 3e-6;
+  const bool narrow = bytes_of(dtype) == 1;
   switch (architecture) {
     case Architecture::hopper:
     case Architecture::ada:  // assumed, as the next three
     case Architecture::blackwell:
     case Architecture::cdna:
     case Architecture::rdna:
-      return kHopper;
+      return narrow ? kHopper + kNarrow : kHopper;
     case Architecture::ampere:
     case Architecture::volta:  // assumed, as the next
     case Architecture::turing:
@@ -82,8 +84,9 @@ EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DTy
                 fmt::format("choose a type of the datasheet, such as {} bfloat16", Setting::dtype));
   }
   const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
+  const bool serves = purpose == Purpose::serve;
   const double kernel_s =
-      purpose == Purpose::serve ? serving_kernel_seconds(rates.architecture) : 0;
+      serves ? serving_kernel_seconds(rates.architecture, computed_type(rates, dtype)) : 0;
   return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory,
           tiling_processors(rates, purpose, dtype), kernel_s};
 }

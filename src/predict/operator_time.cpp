@@ -88,9 +88,11 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
   const double tiled = work.gemm ? tiled_share(*work.gemm, reached.processors) : 1;
   step.overhead_s = work.reads_weights ? reached.kernel_s : 0;
-  step.time_s = step.overhead_s + std::max(tiled * work.matrix_flops / reached.flops_per_s,
-                                           work.bytes / reached.bytes_per_s);
-  const double range = efficiency_of(rates, Purpose::serve, dtype).range;
+  const double arithmetic_s = tiled * work.matrix_flops / reached.flops_per_s;
+  const double memory_s = work.bytes / reached.bytes_per_s;
+  step.time_s = step.overhead_s + std::max(arithmetic_s, memory_s);
+  const double compute_share = arithmetic_s > memory_s ? arithmetic_s / step.time_s : 0;
+  const double range = efficiency_of(rates, Purpose::serve, dtype).range.of(compute_share);
   step.low_s = step.time_s / (1 + range);
   step.high_s = step.time_s * (1 + range);
   step.cached_s = step.time_s;

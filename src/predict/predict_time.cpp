@@ -140,8 +140,10 @@ class Pass {
     prediction.basis = profile_ == nullptr ? TimeBasis::assumed : TimeBasis::modelled;
     prediction.threads = profile_ == nullptr ? 0 : profile_->threads;
     if (profile_ == nullptr) {
-      prediction.efficiency =
-          efficiency_of(std::get<DatasheetRates>(machine_.rates), Purpose::serve, dtype_);
+      const auto& sheet = std::get<DatasheetRates>(machine_.rates);
+      prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
+      prediction.kernel_s =
+          serving_kernel_seconds(sheet.architecture, computed_type(sheet, dtype_));
     }
     double roofline = 0;
     for (const OperatorTime& one : operators_) {

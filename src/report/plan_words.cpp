@@ -114,7 +114,10 @@ Json machine_json(const PlanQuestion& question) {
                      {"exchange_latency_s", rates.collective_latency_s},
                      {"efficiency_origin", name_of(rates.efficiency_origin)},
                      {"efficiency_source", rates.efficiency_source},
-                     {"time_range", rates.time_range},
+                     {"kernel_s", speed(rates.kernel_s)},
+                     {"layer_gemm_kernel_s", speed(rates.layer_gemm_kernel_s)},
+                     {"time_range", rates.time_range.compute},
+                     {"memory_time_range", rates.time_range.memory},
                      {"overhead_bytes", overhead ? json_integer(*overhead) : Json(nullptr)},
                      {"intra_node", rates.link_is_assumed},
                      {"inter_node", rates.network_is_assumed}};
@@ -229,6 +232,21 @@ std::string layer_gemms_text(const PlanQuestion& question) {
   return fmt::format(" ({} in {})", percent(layers), name_of(*question.query.arithmetic));
 }
 
+/// ", 6 µs per operator with weights (9 in float8)": fixed times, if there are any.
+std::string fixed_times_text(const PlanQuestion& question) {
+  const DeviceRates& rates = question.rates;
+  if (rates.kernel_s <= 0) return {};
+  const auto microseconds = [](double seconds) { return fmt::format("{:.0f}", 1e6 * seconds); };
+  const bool trains = question.query.purpose == Purpose::train;
+  std::string text = fmt::format(", {} µs per {}", microseconds(rates.kernel_s),
+                                 trains ? "kernel" : "operator with weights");
+  const std::string layers = microseconds(rates.layer_gemm_kernel_s);
+  if (question.query.arithmetic && layers != microseconds(rates.kernel_s)) {
+    text += fmt::format(" ({} in {})", layers, name_of(*question.query.arithmetic));
+  }
+  return text;
+}
+
 }  // namespace
 
 void add_device(const PlanQuestion& question, Document& document) {
@@ -240,10 +258,11 @@ void add_device(const PlanQuestion& question, Document& document) {
   document.blocks.push_back(
       Line{"rates",
            fmt::format("{:.0f} % of peak arithmetic{}, {:.0f} % of memory and {:.0f} % of network "
-                       "bandwidth ({}: {})",
+                       "bandwidth{} ({}: {})",
                        100 * rates.efficiency.matrix, layer_gemms_text(question),
                        100 * rates.efficiency.memory, 100 * rates.efficiency.network,
-                       name_of(rates.efficiency_origin), rates.efficiency_source)});
+                       fixed_times_text(question), name_of(rates.efficiency_origin),
+                       rates.efficiency_source)});
   if (question.devices == 1) return;
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
   document.blocks.push_back(

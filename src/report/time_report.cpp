@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "describe.h"
 #include "writers.h"
@@ -42,6 +43,8 @@ Table operator_times(const TimePrediction& time, Detail detail) {
   return table;
 }
 
+double rounded_us(double seconds) { return std::round(1e6 * seconds); }
+
 std::string machine_text(const TimePrediction& time) {
   switch (time.basis) {
     case TimeBasis::modelled:
@@ -53,19 +56,24 @@ std::string machine_text(const TimePrediction& time) {
   if (!time.efficiency) return fmt::format("{}, assumed", time.machine);
   const Efficiency& fractions = time.efficiency->fractions;
   return fmt::format(
-      "{}, assumed: {:.0f} % of peak arithmetic, {:.0f} % of memory bandwidth ({}: {})",
+      "{}, assumed: {:.0f} % of peak arithmetic, {:.0f} % of memory bandwidth{} ({}: {})",
       time.machine, 100 * fractions.matrix, 100 * fractions.memory,
+      time.kernel_s > 0
+          ? fmt::format(", {} µs per operator with weights", rounded_us(time.kernel_s))
+          : "",
       name_of(time.efficiency->origin), time.efficiency->source);
 }
 
 Json bound_json(std::optional<Bound> bound) { return bound ? Json(name_of(*bound)) : nullptr; }
 
-Json efficiency_json(const std::optional<SourcedEfficiency>& efficiency) {
-  if (!efficiency) return nullptr;
-  return {{"matrix", efficiency->fractions.matrix},
-          {"memory", efficiency->fractions.memory},
-          {"origin", name_of(efficiency->origin)},
-          {"source", efficiency->source}};
+Json efficiency_json(const TimePrediction& time) {
+  if (!time.efficiency) return nullptr;
+  const SourcedEfficiency& efficiency = *time.efficiency;
+  return {{"matrix", efficiency.fractions.matrix},
+          {"memory", efficiency.fractions.memory},
+          {"kernel_s", time.kernel_s},
+          {"origin", name_of(efficiency.origin)},
+          {"source", efficiency.source}};
 }
 
 }  // namespace
@@ -85,7 +93,7 @@ Json to_json(const TimePrediction& time) {
   Json json;
   json["machine"] = time.machine;
   json["basis"] = name_of(time.basis);
-  json["efficiency"] = efficiency_json(time.efficiency);
+  json["efficiency"] = efficiency_json(time);
   json["threads"] = time.threads == 0 ? Json(nullptr) : Json(time.threads);
   json["total_s"] = time.total_s;
   json["low_s"] = time.low_s;

@@ -57,20 +57,19 @@ std::vector<ServeRequest> requests_by(const ServeTraffic& traffic, const UserArr
 }
 
 /// Makes the first arrival the time 0. Throws Error{invalid_input} if requests arrive over more
-/// than 30 years: the times of steps would round to nothing. (Here a double resolves 0.1 µs.)
+/// than kLongestArrivals_s.
 std::vector<ServeRequest> from_first(std::vector<ServeRequest> requests) {
-  constexpr double kLongest_s = 1e9;
   double first_s = std::numeric_limits<double>::infinity();
   double last_s = 0;
   for (const ServeRequest& request : requests) {
     first_s = std::min(first_s, request.arrival_s);
     if (std::isfinite(request.arrival_s)) last_s = std::max(last_s, request.arrival_s);
   }
-  if (last_s - first_s > kLongest_s) {
+  if (last_s - first_s > kLongestArrivals_s) {
     throw Error(ErrorCode::invalid_input,
                 fmt::format("the requests arrive over {:.3g} s, of which at most {:.0e} s can be "
                             "simulated",
-                            last_s - first_s, kLongest_s),
+                            last_s - first_s, kLongestArrivals_s),
                 {}, "use a higher rate, fewer requests, or a part of the trace");
   }
   for (ServeRequest& request : requests) request.arrival_s -= first_s;

@@ -7,6 +7,10 @@
 
 namespace headroom::detail {
 
+/// Longest time over which requests arrive, 30 years: beyond, the times of steps would round to
+/// nothing. (Here a double resolves 0.1 µs.)
+constexpr double kLongestArrivals_s = 1e9;
+
 /// All requests of `traffic`. Of users, only the first of each has an arrival; later ones arrive
 /// when an answer ends, and have an infinite one here.
 [[nodiscard]] std::vector<ServeRequest> requests_of(const ServeTraffic& traffic);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "arrivals.h"
+#include "served_range.h"
 #include "simulation.h"
 
 namespace headroom::detail {
@@ -64,7 +65,8 @@ std::vector<ServedPlan> served_plans(Planner& planner, const ServeQuestion& ques
                         simulation.cache(),
                         simulation.run(question.traffic, question.targets.percentile),
                         {},
-                        planner.time_range(choice)};
+                        0};
+      served.time_range = served_range(planner, choice, served.figures);
       served.verdict = verdict_of(served.figures, question.targets);
       plans.push_back(served);
     } catch (const IllegalPlan&) {
@@ -107,9 +109,12 @@ std::optional<double> largest_rate(Planner& planner, const ServeQuestion& questi
   if (poisson == nullptr || question.targets.empty()) return std::nullopt;
   Simulation simulation(planner, question, choice);
   double kept = poisson->requests_per_s;
+  // Slower requests of one seed arrive in proportion later.
+  const double arrivals_s = requests_of(question.traffic).back().arrival_s;
+  const double slowest = std::max(kept / kFarthest, kept * arrivals_s / kLongestArrivals_s);
   while (!keeps_targets_at(simulation, question, kept)) {
     kept /= 2;
-    if (kept * kFarthest < poisson->requests_per_s) return std::nullopt;
+    if (kept < slowest) return std::nullopt;
   }
   double missed = 2 * kept;
   while (keeps_targets_at(simulation, question, missed)) {

@@ -19,12 +19,15 @@ def serve_words(row):
 
 
 def errors_of(tool, row):
-    """Of the time to the first token, of that between tokens, and of the throughput, in percent."""
-    figures = tool.json(*serve_words(row))["plans"][0]["figures"]
+    """Of the time to the first token, of that between tokens, and of the throughput, in percent; and whether that between
+    tokens is outside the predicted range."""
+    plan = tool.json(*serve_words(row))["plans"][0]
+    figures, factor = plan["figures"], 1 + plan["time_range"]
     ttft_s, latency_s = float(row["ttft_ms"]) / 1e3, float(row["latency_ms"]) / 1e3
     between_s = (latency_s - ttft_s) / (int(row["output_tokens"]) - 1)
     return (off(figures["ttft"]["mean_s"], ttft_s), off(figures["tpot"]["mean_s"], between_s),
-            off(figures["output_tokens_per_s"], float(row["output_tokens_per_s"])))
+            off(figures["output_tokens_per_s"], float(row["output_tokens_per_s"])),
+            not 1 / factor <= between_s / figures["tpot"]["mean_s"] <= factor)
 
 
 def cells(errors):
@@ -40,12 +43,13 @@ def sections(tool, groups):
             by_group.setdefault(key, []).append(errors_of(tool, row))
     lines = []
     for (machine, precision, concurrency), errors in by_group.items():
-        ttft, between, rate = zip(*errors)
+        ttft, between, rate, outside = zip(*errors)
         first = cells(ttft) if concurrency == "1" else ["–"] * 3
-        lines.append([f"{machine}, {precision}, {concurrency} at once", str(len(errors)), *cells(between), *first, *cells(rate)])
+        lines.append([f"{machine}, {precision}, {concurrency} at once", str(len(errors)), *cells(between), str(sum(outside)),
+                      *first, *cells(rate)])
     head = ["Runs", "Rows"]
     for figure in ("TPOT", "TTFT", "Throughput"):
-        head += [f"{figure}: median [%]", "nine of ten [%]", "bias [%]"]
+        head += [f"{figure}: median [%]", "nine of ten [%]", "bias [%]", *(["outside"] if figure == "TPOT" else [])]
     return ["## Latency of NIM", "",
             "Llama 3 8B and 70B on 1 to 8 devices with prompts of 200 to 7,000 tokens, by GenAI-Perf on NVIDIA's NIM of 2024 with "
             "TensorRT-LLM ([nim_latency.csv](../tests/data/training/nim_latency.csv)). TTFT is compared for single requests only: "

@@ -229,7 +229,8 @@ TEST_CASE("a machine's file keeps fitted efficiencies and every prediction names
   const DeviceRates rates = device_rates(read, Purpose::train, DType::bfloat16);
   CHECK(rates.efficiency.network == doctest::Approx(fitted.fractions.network));
   CHECK(rates.efficiency_origin == EfficiencyOrigin::fitted);
-  CHECK(rates.time_range == doctest::Approx(fitted.range));
+  CHECK(rates.time_range.compute == doctest::Approx(fitted.range));
+  CHECK(rates.time_range.memory == doctest::Approx(fitted.range));
   CHECK(device_rates(read, Purpose::serve, DType::bfloat16).efficiency_origin !=
         EfficiencyOrigin::fitted);
 }

@@ -201,7 +201,7 @@ TEST_CASE("throughputs under two batches are at most a fifth too high if experts
     const double error =
         rate / static_cast<double>(ranks) / std::stod(row.at("tokens_per_s_per_device")) - 1;
     MESSAGE(row.at("source"), " ", row.at("phase"), ": ", 100 * error, " %");
-    CHECK(error > -0.05);
+    CHECK(error > -0.07);
     CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.5));
   }
 }

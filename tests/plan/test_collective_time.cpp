@@ -6,6 +6,7 @@
 
 #include "headroom/model_source.h"
 #include "headroom/plan.h"
+#include "support/data.h"
 
 using namespace headroom;
 
@@ -58,6 +59,30 @@ TEST_CASE("small all-reduces take about as long as vLLM's kernel on H100") {
     CAPTURE(row.ranks);
     CHECK(all_reduce_us(row.tokens, row.ranks) == doctest::Approx(row.measured_us).epsilon(0.3));
   }
+}
+
+// tests/data/kernels/all_reduces.csv: single kernels. Ranks of a running engine wait for each
+// other, so that only what larger buffers add is compared: 8 MiB are 512 tokens, 1 KiB hardly any.
+TEST_CASE("bytes of all-reduces take as long as in single kernels of engines") {
+  std::vector<double> errors;
+  double smallest_us = 0;
+  for (const test::CsvRow& row : test::read_csv(test::data_folder() / "kernels/all_reduces.csv")) {
+    const std::string& machine = row.at("machine");
+    const bool by_nvlink = machine != "l40s" && machine != "rtx-pro-6000-blackwell";
+    if (row.at("bytes") == "1024") smallest_us = std::stod(row.at("microseconds"));
+    if (row.at("bytes") != "8388608" || !by_nvlink) continue;
+    const double measured_us = std::stod(row.at("microseconds")) - smallest_us;
+    const DeviceRates rates = serving_rates(machine.c_str());
+    const std::int64_t ranks = test::number(row, "ranks");
+    const double added_us = all_reduce_us(512, ranks, rates) - all_reduce_us(1, ranks, rates);
+    CAPTURE(machine);
+    CAPTURE(ranks);
+    CHECK(added_us == doctest::Approx(measured_us).epsilon(0.35));
+    errors.push_back(std::abs(added_us / measured_us - 1));
+  }
+  REQUIRE(errors.size() == 17);
+  std::ranges::sort(errors);
+  CHECK(errors[8] < 0.15);
 }
 
 TEST_CASE("all-reduces beyond an engine's buffer of 8 MiB take NCCL's time") {

@@ -11,10 +11,6 @@
 namespace headroom::test {
 namespace {
 
-std::int64_t number(const CsvRow& row, const std::string& column) {
-  return std::stoll(row.at(column));
-}
-
 double microseconds(const CsvRow& row) { return std::stod(row.at("microseconds")); }
 
 bool is_float8(const CsvRow& row) { return row.at("type") == "float8"; }
@@ -54,7 +50,37 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+/// Microseconds that the GEMM of `row` takes beyond its weights at the bandwidth that serving
+/// reaches.
+double beyond_weights(const CsvRow& row) {
+  const auto sheet = std::get<DatasheetRates>(find_machine(row.at("machine")).rates);
+  const auto elements = static_cast<double>(number(row, "in_features")) *
+                        static_cast<double>(number(row, "out_features"));
+  const double bytes = elements * (is_float8(row) ? 1 : 2);
+  const double share = efficiency_of(sheet, Purpose::serve, DType::bfloat16).fractions.memory;
+  return microseconds(row) - 1e6 * bytes / (share * sheet.memory_bytes_per_s);
+}
+
 }  // namespace
+
+TEST_CASE("GEMMs of few rows take longer in float8, beyond their bytes") {
+  std::map<std::string, std::vector<double>> beyond;
+  for (const CsvRow& row : read_csv(data_folder() / "kernels" / "gemms.csv")) {
+    if (number(row, "rows") > 8) continue;
+    beyond[row.at("machine") + (is_float8(row) ? ", float8" : "")].push_back(beyond_weights(row));
+  }
+  for (const std::string machine : {"h100-80gb", "h200-141gb", "b200", "b300", "gb200"}) {
+    CAPTURE(machine);
+    const double longer = median(beyond[machine + ", float8"]) - median(beyond[machine]);
+    CHECK(longer > 1.5);
+    CHECK(longer < 5);
+    const Architecture architecture =
+        std::get<DatasheetRates>(find_machine(machine).rates).architecture;
+    CHECK(1e6 * (serving_kernel_seconds(architecture, DType::float8) -
+                 serving_kernel_seconds(architecture, DType::bfloat16)) ==
+          doctest::Approx(3));
+  }
+}
 
 // Whole runs reach less than single kernels on an idle device, so that the large GEMMs of 16 bits
 // are predicted slower than these.

@@ -121,14 +121,15 @@ TEST_CASE("8-bit arithmetic speeds up the layers' GEMMs only") {
 TEST_CASE("4-bit arithmetic has the device's own peak for it") {
   WorkloadRequest request;
   request.seq_len = 8192;
-  request.dtype = DType::bfloat16;
+  request.dtype = request.arithmetic = DType::bfloat16;
   const auto down_on = [&](const char* machine) {
     const AnalyzeReport report = report_of("llama-3-8b", request, machine);
     const auto one =
         std::ranges::find(report.time->operators, "decoder.layers.mlp.down", &OperatorTime::path);
     REQUIRE(one != report.time->operators.end());
     const auto sheet = std::get<DatasheetRates>(find_machine(machine).rates);
-    return one->time_s - 32 * serving_kernel_seconds(sheet.architecture);
+    const DType computed = computed_type(sheet, *request.arithmetic);
+    return one->time_s - 32 * serving_kernel_seconds(sheet.architecture, computed);
   };
   const double wide = down_on("b200");
   const double wide_h100 = down_on("h100-80gb");

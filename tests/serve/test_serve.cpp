@@ -329,12 +329,20 @@ TEST_CASE("users come back to a replica that prefills") {
   CHECK_THROWS_AS((void)simulate(question, degrees(1, 1, 3)), Error);
 }
 
+// Long prompts are bound by arithmetic, decode steps of few sequences by memory.
 TEST_CASE("a report has the range of its plan's steps") {
-  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(4, 8, 200, 20));
-  Planner planner = planner_of(question);
-  const PlanTime step = planner.evaluate(degrees(1), {4, 220}).time;
-  const ServedPlan served = simulate(question, degrees(1));
-  CHECK(1 + served.time_range == doctest::Approx(step.high_s / step.iteration_s));
+  const auto range_of = [](std::int64_t input, std::int64_t output) {
+    const ServeQuestion question =
+        question_for("llama-3-8b", "h100-80gb", users(4, 8, input, output));
+    return simulate(question, degrees(1)).time_range;
+  };
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(4, 8, 16, 512));
+  const TimeRanges ranges = question.plan.rates.time_range;
+  const PlanTime step = planner_of(question).evaluate(degrees(1), {4, 528}).time;
+  CHECK(step.high_s / step.iteration_s == doctest::Approx(1 + ranges.memory).epsilon(0.01));
+  CHECK(range_of(16, 512) == doctest::Approx(ranges.memory).epsilon(0.02));
+  CHECK(range_of(8000, 1) > 0.7 * ranges.compute + 0.3 * ranges.memory);
+  CHECK(range_of(8000, 1) < ranges.compute);
 }
 
 TEST_CASE("a trace is simulated as it is written") {
@@ -427,6 +435,15 @@ TEST_CASE("a search answers with the fewest devices that meet the targets") {
     question.traffic.arrivals = PoissonArrivals{factor * *report.largest_rate};
     CHECK(simulate(question, best.choice).verdict.met() == met);
   }
+}
+
+// 100 requests at 1e-6 a second take 3 years; at a hundredth of that, more than can be simulated.
+TEST_CASE("a target that no rate meets is reported at the smallest rates, too") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(1e-6, 100, 1000, 100));
+  question.targets.tpot_s = 1e-6;
+  const ServeReport report = make_serve_report(question, PlanRequest{});
+  CHECK(!report.plans.front().verdict.met());
+  CHECK(!report.largest_rate);
 }
 
 }  // namespace headroom::test
