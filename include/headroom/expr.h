@@ -138,7 +138,7 @@ enum class Symbol : std::uint8_t {
   intermediate_size,            ///< f: inner width of the feed-forward network
   num_attention_heads,          ///< h: query heads
   num_key_value_heads,          ///< g: key and value heads
-  n_groups,                     ///< N: groups of state-space heads that share B and C
+  n_groups,                     ///< ζ: groups of state-space heads that share B and C
   head_dim,                     ///< k: dimensions of a query or key head
   value_head_dim,               ///< v: dimensions of a value head
   sliding_window,               ///< w: keys in the window
