@@ -117,9 +117,10 @@ TEST_CASE("RG-LRU position by position equals one pass") {
     one.out = steps.out.data() + token * one.width();
     gated_linear_recurrence(one, steps.scratch.data());
   }
-  const auto own = static_cast<std::ptrdiff_t>(steps.args.seq_len * steps.args.width());
-  CHECK(std::vector(steps.out.begin(), steps.out.begin() + own) ==
-        std::vector(whole.out.begin(), whole.out.begin() + own));
+  // A compiler may fuse other multiply-adds where a kernel has one row.
+  for (std::int64_t i = 0; i < steps.args.seq_len * steps.args.width(); ++i) {
+    CHECK(at(steps.out, i) == doctest::Approx(at(whole.out, i)).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("WKV equals its ratio of sums over all positions") {
