@@ -240,6 +240,15 @@ std::vector<double> ConfigReader::numbers(std::string_view key) {
   return result;
 }
 
+std::vector<bool> ConfigReader::flags(std::string_view key) {
+  std::vector<bool> result;
+  for (const json& item : list(key)) {
+    if (!item.is_boolean()) fail(key, "expected a list of booleans", "write true or false only");
+    result.push_back(item.get<bool>());
+  }
+  return result;
+}
+
 std::vector<std::string> ConfigReader::expanded_patterns(std::string_view key) {
   std::vector<std::string> result;
   for (const json& item : list(key)) {

@@ -67,6 +67,8 @@ class ConfigReader {
   [[nodiscard]] std::string text_or(Keys keys, std::string otherwise);
   [[nodiscard]] std::vector<std::string> texts(std::string_view key);
   [[nodiscard]] std::vector<double> numbers(std::string_view key);
+  /// A list of booleans; empty if absent.
+  [[nodiscard]] std::vector<bool> flags(std::string_view key);
   /// Expands [[["a", "b"], n], …]: each pattern n times.
   [[nodiscard]] std::vector<std::string> expanded_patterns(std::string_view key);
   /// Height and width: a list of both, or one size for both.

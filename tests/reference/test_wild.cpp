@@ -120,6 +120,67 @@ TEST_CASE(
   CHECK(parameters_of(nested) == flat);
 }
 
+TEST_CASE("EAGLE-3's norm before its projection, and as many states as it names, are counted") {
+  // Shapes: fc [hidden, states · hidden], input_norm [states · hidden], q_norm and k_norm [128]
+  // (vllm-project/speculators, models/eagle3/core.py).
+  constexpr std::int64_t kWidth = 4096;
+  const nlohmann::json plain = read_json(data_folder() / "drafts/qwen3-8b-eagle3.config.json");
+  const auto parameters_of = [](const nlohmann::json& config) {
+    const Graph graph = build_graph(spec_of(config), {});
+    return count_parameters(graph).total.evaluate(graph.sizes);
+  };
+  const Integer total = parameters_of(plain);
+  nlohmann::json config = plain;
+  config["norm_before_fc"] = true;
+  CHECK(parameters_of(config) == total + Integer{3 * kWidth});
+  config["eagle_aux_hidden_state_layer_ids"] = {1, 9, 17, 25, 33};
+  CHECK(parameters_of(config) == total + Integer{5 * kWidth + 2 * kWidth * kWidth});
+  const nlohmann::json noted{{"norm_before_fc", true},
+                             {"eagle_aux_hidden_state_layer_ids", {1, 9, 17, 25, 33}}};
+  nlohmann::json beside = plain;
+  beside["eagle_config"] = noted;
+  CHECK(parameters_of(beside) == parameters_of(config));
+  nlohmann::json nested{{"architectures", {"Eagle3Speculator"}},
+                        {"draft_vocab_size", plain.at("draft_vocab_size")},
+                        {"transformer_layer_config", plain}};
+  nested["transformer_layer_config"].erase("draft_vocab_size");
+  nested["transformer_layer_config"]["model_type"] = "qwen3";
+  CHECK(parameters_of(nested) == total + Integer{2 * 128});
+  nested["transformer_layer_config"]["model_type"] = "mistral";
+  CHECK(refusal_of([&] { (void)spec_of(nested); }).find("model_type") != std::string::npos);
+}
+
+TEST_CASE("a draft whose heads exceed 64 bits is refused") {
+  nlohmann::json config = read_json(data_folder() / "drafts/qwen3-8b-eagle3.config.json");
+  for (const char* const key : {"head_dim", "num_attention_heads", "num_key_value_heads"}) {
+    config[key] = std::int64_t{1} << 40;
+  }
+  CHECK(refusal_of([&] { (void)spec_of(config); }).find("64 bits") != std::string::npos);
+}
+
+TEST_CASE("BLIP-2 in front of T5, whose encoder would read the images, is counted") {
+  nlohmann::json config = read_json(data_folder() / "golden/models/blip2_images/config.json");
+  config["text_config"] = {{"model_type", "t5"}, {"d_model", 48},    {"d_kv", 8},
+                           {"d_ff", 72},         {"num_layers", 2},  {"num_decoder_layers", 3},
+                           {"num_heads", 4},     {"vocab_size", 101}};
+  const ModelSpec spec = spec_of(config);
+  const Graph graph = build_graph(spec, {});
+  // Blip2ForConditionalGeneration of transformers 5.24, on the meta device.
+  CHECK(count_parameters(graph).total.evaluate(graph.sizes) == Integer{156240});
+  CHECK_FALSE(spec.not_run.empty());
+  WorkloadRequest images;
+  images.images = 1;
+  CHECK(refusal_of([&] { (void)resolve(images, spec); }).find("images") != std::string::npos);
+}
+
+TEST_CASE("DaViT's norms are as wide as the rows that they read") {
+  nlohmann::json config = read_json(data_folder() / "towers/tiny/florence2.config.json");
+  config["vision_config"]["patch_prenorm"] = {true, true, false, false};
+  const Graph graph = build_graph(spec_of(config), {});
+  // Florence2ForConditionalGeneration of transformers 5.24, on the meta device.
+  CHECK(count_parameters(graph).total.evaluate(graph.sizes) == Integer{189686});
+}
+
 TEST_CASE("parameters of raw published configs equal the reference class's total") {
   std::size_t counted = 0;
   for (const WildConfig& wild : wild_configs()) {

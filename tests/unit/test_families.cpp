@@ -121,13 +121,14 @@ TEST_CASE("settings whose effect is not counted are refused unless they have no 
   }
 }
 
-TEST_CASE("MiniMax M3 turns whole heads without partial_rotary_factor, whatever rotary_dim says") {
+TEST_CASE(
+    "MiniMax M3 rotates whole heads without partial_rotary_factor, whatever rotary_dim says") {
   nlohmann::json config = test::read_json(test::data_folder() / "families/minimax_m3/config.json");
   config["rope_parameters"].erase("partial_rotary_factor");
   config["index_head_dim"] = config.at("head_dim");
   const ModelSpec spec = test::spec_of(config);
   REQUIRE(!spec.assumptions.empty());
-  CHECK(spec.assumptions.back().find("RoPE turns 12 dimensions") != std::string::npos);
+  CHECK(spec.assumptions.back().find("RoPE rotates 12 dimensions") != std::string::npos);
 }
 
 TEST_CASE("a Mamba hybrid, whose convolution has the activation of its FFN, runs with SiLU only") {
@@ -148,4 +149,94 @@ TEST_CASE("a Mamba hybrid, whose convolution has the activation of its FFN, runs
     config["hidden_act"] = "gelu";
     CHECK_FALSE(test::spec_of(config).not_run.empty());
   }
+}
+
+namespace {
+
+nlohmann::json config_of(const std::string& file) {
+  return test::read_json(test::data_folder() / file);
+}
+
+/// The refusal of `config` with the value at `pointer` replaced.
+std::string refusal_with(nlohmann::json config, const std::string& pointer,
+                         const nlohmann::json& value) {
+  config[nlohmann::json::json_pointer(pointer)] = value;
+  return test::refusal_of([&] { (void)test::spec_of(config); });
+}
+
+void check_refused_at(const nlohmann::json& config, const std::string& pointer,
+                      const nlohmann::json& value) {
+  CAPTURE(pointer);
+  CHECK(refusal_with(config, pointer, value).find(pointer) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("LayoutLMv3 without a patch, or with more pixels of a patch than 64 bits, is refused") {
+  nlohmann::json config = config_of("towers/tiny/layoutlmv3.config.json");
+  check_refused_at(config, "/patch_size", 13);
+  config["num_channels"] = 1;
+  config["input_size"] = 3037000500;  // whose square exceeds 2^63 - 1
+  check_refused_at(config, "/patch_size", 3037000500);
+  check_refused_at(config, "/coordinate_size", 9);
+}
+
+TEST_CASE("DaViT with an empty stage, or with networks of no width, is refused") {
+  const nlohmann::json config = config_of("towers/tiny/florence2.config.json");
+  check_refused_at(config, "/vision_config/embed_dim", {8, 16, 0, 32});
+  check_refused_at(config, "/vision_config/patch_size", {5, 0, 3, 3});
+  check_refused_at(config, "/vision_config/depths", {0, 0, 0, 0});
+  check_refused_at(config, "/vision_config/mlp_ratio", 0);
+  check_refused_at(config, "/vision_config/patch_prenorm", {true, false});
+}
+
+TEST_CASE("sizes of DBRX's parts are those of the model") {
+  nlohmann::json config = config_of("towers/tiny/dbrx.config.json");
+  check_refused_at(config, "/ffn_config/hidden_size", 40);
+  config.erase("attn_config");
+  CHECK(test::spec_of(config).decoder->self_attention.num_key_value_heads == 2);
+}
+
+TEST_CASE("Aria's numbers of patches are whole positive numbers, each written once") {
+  const nlohmann::json config = config_of("golden/models/aria_images/config.json");
+  CHECK(test::spec_of(config).unread_keys.empty());
+  for (const char* const key : {"abc", "", "-5", "0", "16abc", "16 ", "99999999999999999999"}) {
+    CAPTURE(key);
+    const nlohmann::json table{{key, 5}};
+    CHECK_FALSE(refusal_with(config, "/projector_patch_to_query_dict", table).empty());
+  }
+  const nlohmann::json twice{{"16", 5}, {"016", 7}};
+  CHECK_FALSE(refusal_with(config, "/projector_patch_to_query_dict", twice).empty());
+}
+
+TEST_CASE("numbers of layers that are built one by one are limited, by the key that states them") {
+  check_refused_at(config_of("golden/models/blip2_images/config.json"),
+                   "/qformer_config/num_hidden_layers", 1001);
+  check_refused_at(config_of("towers/tiny/longcat_flash.config.json"), "/num_layers", 50001);
+}
+
+TEST_CASE("BEiT's patches are averaged by classes with a pooler alone") {
+  nlohmann::json config = config_of("towers/tiny/data2vec_vision.config.json");
+  config["use_relative_position_bias"] = false;
+  const auto averages = [&] { return test::spec_of(config).not_run.find("mean of its patches"); };
+  CHECK(averages() != std::string::npos);
+  config["architectures"] = {"Data2VecVisionModel"};
+  CHECK(averages() == std::string::npos);
+}
+
+TEST_CASE("a block of DFlash sees itself, unless its config is causal or a layer has a window") {
+  nlohmann::json config = config_of("drafts/qwen3.6-27b-dflash.config.json");
+  const auto open_layers = [&] {
+    const ModelSpec spec = test::spec_of(config);
+    std::int64_t open = 0;
+    for (std::int64_t layer = 0; layer < spec.decoder->num_layers; ++layer) {
+      const AttentionSpec& attention = spec.decoder->attention_of(spec.decoder->variant(layer));
+      if (attention.lookahead == Lookahead::prompt) ++open;
+    }
+    return open;
+  };
+  CHECK(open_layers() == 1);  // the last of five
+  config["is_causal"] = true;
+  CHECK(open_layers() == 0);
+  check_refused_at(config, "/dflash_config/attention_mode", "mla");
 }

@@ -54,7 +54,8 @@ void read_beit(ConfigReader& config, ModelSpec& spec) {
   if (!config.flag_or({"use_absolute_position_embeddings"}, false)) spec.position = {};
   // With mean pooling, the only norm behind the layers is the pooler's.
   const bool has_pooler = spec.architecture != kWithoutPooler;
-  if (config.flag_or({"use_mean_pooling"}, true) && !has_pooler) stack.final_norm.reset();
+  const bool pools = config.flag_or({"use_mean_pooling"}, true);
+  if (pools && !has_pooler) stack.final_norm.reset();
   if (config.flag_or({"use_mask_token"}, false)) {
     spec.counted_only.push_back({"embeddings.mask_token",
                                  {1, 1, spec.hidden_size},
@@ -63,10 +64,13 @@ void read_beit(ConfigReader& config, ModelSpec& spec) {
                                  ModelPart::vision,
                                  CountedUse::loaded});
   }
-  spec.not_run = "the mean of its patches has no kernel yet";
+  // The classes that pool are those with a head of classes, and the model alone of BEiT.
+  const bool takes_mean = pools && has_pooler && !spec.architecture.ends_with(kMasked);
+  spec.not_run = takes_mean ? "the mean of its patches has no kernel yet"
+                            : "its outputs have not been compared with the reference code";
   count_patch_offsets(config, spec);
   count_visual_tokens(config, spec);
-  // Of training, and of a class for segmentation that is not read.
+  // Keys of training, and of a class for segmentation that is not read.
   config.ignore({"drop_path_rate", "pool_scales", "use_auxiliary_head", "auxiliary_loss_weight",
                  "auxiliary_channels", "auxiliary_num_convs", "auxiliary_concat_input",
                  "semantic_loss_ignore_index", "add_fpn", "reshape_hidden_states", "out_features",

@@ -11,7 +11,9 @@ void read_dbrx_attention(ConfigReader& config, ModelSpec& spec, StackSpec& stack
   const std::int64_t heads = config.size({"n_heads", "num_attention_heads"});
   stack.self_attention = multi_head_attention(config, "n_heads", heads, spec.hidden_size);
   ConfigReader own = config.object_or_empty("attn_config");
-  stack.self_attention.num_key_value_heads = own.size_or({"kv_n_heads"}, 1);
+  const std::int64_t absent =
+      config.has("attn_config") ? 1 : config.size_or({"num_key_value_heads"}, 1);
+  stack.self_attention.num_key_value_heads = own.size_or({"kv_n_heads"}, absent);
   stack.self_attention.clip_qkv = own.number_or({"clip_qkv"}, 0);
   stack.self_attention.causal = true;
   stack.self_attention.softmax = SoftmaxPrecision::float32;
@@ -28,8 +30,11 @@ void read_dbrx_attention(ConfigReader& config, ModelSpec& spec, StackSpec& stack
                        static_cast<double>(stack.self_attention.num_key_value_heads));
 }
 
-void read_dbrx_experts(ConfigReader& config, StackSpec& stack) {
+void read_dbrx_experts(ConfigReader& config, std::int64_t hidden_size, StackSpec& stack) {
   ConfigReader own = config.object_or_empty("ffn_config");
+  if (own.size_or({"hidden_size"}, hidden_size) != hidden_size) {
+    own.fail("hidden_size", "is not d_model", "use the same width in both");
+  }
   ExpertsSpec experts;
   experts.num_experts = own.size_or({"moe_num_experts"}, 4);
   experts.num_experts_per_tok = own.size_or({"moe_top_k"}, 1);
@@ -43,7 +48,7 @@ void read_dbrx_experts(ConfigReader& config, StackSpec& stack) {
   }
   stack.ffn = {FfnKind::gated, experts.intermediate_size, activation, false};
   stack.ffn.experts = experts;
-  own.ignore({"hidden_size", "moe_jitter_eps", "moe_loss_weight", "model_type"});
+  own.ignore({"moe_jitter_eps", "moe_loss_weight", "model_type"});
   own.finish();
 }
 
@@ -54,7 +59,7 @@ void read_dbrx(ConfigReader& config, ModelSpec& spec) {
   StackSpec stack;
   stack.num_layers = config.layers({"n_layers", "num_hidden_layers"});
   read_dbrx_attention(config, spec, stack);
-  read_dbrx_experts(config, stack);
+  read_dbrx_experts(config, spec.hidden_size, stack);
   stack.norm_placement = NormPlacement::pre;
   stack.norm = {NormKind::layer_norm, false, 1e-5};
   stack.final_norm = stack.norm;

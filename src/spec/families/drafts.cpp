@@ -26,27 +26,43 @@ void add_text(ModelSpec& spec, std::string path, std::vector<std::int64_t> shape
       {std::move(path), std::move(shape), role, 1, ModelPart::text, CountedUse::part_not_run});
 }
 
-/// The layers of the target whose hidden states are read side by side.
-std::int64_t read_eagle_states(ConfigReader& config) {
-  constexpr std::int64_t kStates = 3;
+/// Hidden states of the target that EAGLE-3 reads side by side, one of each of its layers.
+struct EagleStates {
+  std::int64_t layers = 3;
+  bool one_norm = false;  ///< over all of them, before their projection
+};
+
+/// The keys that a config has beside the sizes, or in an object of notes.
+void read_eagle_keys(ConfigReader& keys, EagleStates& states) {
+  const std::int64_t named = std::ssize(keys.counts("eagle_aux_hidden_state_layer_ids"));
+  if (named > 0) states.layers = named;
+  states.one_norm = keys.flag_or({"norm_before_fc"}, states.one_norm);
+}
+
+EagleStates read_eagle_states(ConfigReader& config) {
+  EagleStates states;
+  read_eagle_keys(config, states);
   auto eagle = config.object(kEagleNotes);
-  if (!eagle) return kStates;
-  const std::int64_t layers = std::ssize(eagle->counts("eagle_aux_hidden_state_layer_ids"));
+  if (!eagle) return states;
+  read_eagle_keys(*eagle, states);
   eagle->ignore({"use_aux_hidden_state", "use_input_layernorm_in_first_layer", "use_last_layernorm",
                  "use_mtp_layernorm"});
   eagle->finish();
-  return layers == 0 ? kStates : layers;
+  return states;
 }
 
 /// The first layer's projections also read the embedding of the last token, beside the states.
-void count_embedding_columns(ModelSpec& spec) {
+void count_embedding_columns(const ConfigReader& config, ModelSpec& spec) {
   const AttentionSpec& attention = spec.decoder->self_attention;
-  const std::int64_t keys = attention.num_key_value_heads * attention.head_dim;
+  const auto rows_of = [&](std::int64_t heads) {
+    return product(config, "head_dim", heads, attention.head_dim);
+  };
+  const std::int64_t keys = rows_of(attention.num_key_value_heads);
   const auto columns = [&](const char* name, std::int64_t rows) {
     add_text(spec, std::string("first_layer.attention.") + name + ".embedding_columns",
              {rows, spec.hidden_size}, WeightRole::attention);
   };
-  columns("query", attention.num_attention_heads * attention.head_dim);
+  columns("query", rows_of(attention.num_attention_heads));
   columns("key", keys);
   columns("value", keys);
   add_text(spec, "first_layer.embedding_norm.weight", {spec.hidden_size}, WeightRole::norm);
@@ -55,21 +71,20 @@ void count_embedding_columns(ModelSpec& spec) {
 /// The projection of the target's states, and a norm of each, if there are any.
 void count_eagle_inputs(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t width = config.size_or({"target_hidden_size"}, spec.hidden_size);
-  const std::int64_t states = read_eagle_states(config);
-  const std::int64_t all = product(config, "target_hidden_size", states, width);
+  const EagleStates states = read_eagle_states(config);
+  const std::int64_t all = product(config, "target_hidden_size", states.layers, width);
   TowerWeights inputs(spec, ModelPart::projector);
   inputs.linear_if(false, "states", all, spec.hidden_size, WeightRole::projector);
+  if (states.one_norm) inputs.norm(NormKind::rms_norm, "all_states_norm", all);
   if (config.flag_or({"fc_norm"}, false)) {
-    inputs.norm(NormKind::rms_norm, "states_norm", width, states);
+    inputs.norm(NormKind::rms_norm, "states_norm", width, states.layers);
   }
   if (spec.architecture == kParallelEagle) {
     inputs.add("masked_states", {1, 1, all}, WeightRole::projector);
   }
 }
 
-/// speculators nests the config of the layers.
-void read_eagle_layers(ConfigReader& layers, ModelSpec& spec) {
-  DecoderDefaults defaults;
+void read_eagle_layers(ConfigReader& layers, ModelSpec& spec, DecoderDefaults defaults) {
   defaults.bias = BiasRule::none;
   read_decoder(layers, spec, defaults);
   layers.expect_flag("attention_bias", false);
@@ -80,14 +95,30 @@ void read_eagle_layers(ConfigReader& layers, ModelSpec& spec) {
   layers.ignore({"max_window_layers", "layer_types", "decoder_sparse_step", "qkv_bias"});
 }
 
+enum class EagleLayers { llama, qwen3 };
+
+/// Layers of Llama or of Qwen3, whose config speculators nests (eagle3/model_definitions.py).
+void read_nested_eagle_layers(ConfigReader& layers, ModelSpec& spec) {
+  const EagleLayers kind = layers.choice_or<EagleLayers>(
+      {"model_type"}, {{"llama", EagleLayers::llama}, {"qwen3", EagleLayers::qwen3}},
+      EagleLayers::llama);
+  DecoderDefaults defaults;
+  if (kind == EagleLayers::qwen3) defaults.head_dim = 128;
+  read_eagle_layers(layers, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  if (kind == EagleLayers::qwen3) {
+    stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  }
+  layers.ignore({"architectures"});
+  layers.finish();
+}
+
 void read_eagle(ConfigReader& config, ModelSpec& spec) {
   if (auto layers = config.object("transformer_layer_config")) {
     config.ignore_keys_of(*layers);
-    read_eagle_layers(*layers, spec);
-    layers->ignore({"model_type", "architectures"});
-    layers->finish();
+    read_nested_eagle_layers(*layers, spec);
   } else {
-    read_eagle_layers(config, spec);
+    read_eagle_layers(config, spec, {});
   }
   const std::int64_t words = spec.embedding.vocab_size;
   spec.embedding.input = InputKind::hidden_states;
@@ -99,14 +130,16 @@ void read_eagle(ConfigReader& config, ModelSpec& spec) {
                                ModelPart::text,
                                CountedUse::loaded});
   count_eagle_inputs(config, spec);
-  count_embedding_columns(spec);
+  count_embedding_columns(config, spec);
   spec.not_run = kNotRun;
   spec.assumptions.emplace_back(
       "a draft: an engine shares the embedding with its target, which counts here, too");
+  spec.assumptions.emplace_back(
+      "the projection of its target's states, and the columns of its first layer that read the "
+      "embedding, count as parameters, without FLOPs");
   // How a draft was trained, which changes neither weights nor operators.
-  config.ignore({"target_model_type", "norm_output", "norm_before_residual", "norm_before_fc",
-                 "embed_requires_grad", "eagle_aux_hidden_state_layer_ids", "speculators_config",
-                 "speculators_model_type", "speculators_version"});
+  config.ignore({"target_model_type", "norm_output", "norm_before_residual", "embed_requires_grad",
+                 "speculators_config", "speculators_model_type", "speculators_version"});
 }
 
 HeadSpec eagle_head(ConfigReader&) {
@@ -196,6 +229,24 @@ std::int64_t read_target_layers(ConfigReader& config, ConfigReader& flash, const
   return named == 0 ? spec.decoder->num_layers : named;
 }
 
+/// The tokens of a block see each other, unless the config says that the draft is causal; in layers
+/// with a window, no token sees a later one (vllm-project/vllm, models/qwen3_dflash.py).
+void read_block_mask(ConfigReader& config, ConfigReader& flash, StackSpec& stack) {
+  const bool stated = flash.flag_or({"causal"}, false);
+  if (config.flag_or({"is_causal"}, stated)) return;
+  const auto open = [](AttentionSpec& attention) {
+    if (attention.window.kind == WindowKind::none) attention.lookahead = Lookahead::prompt;
+  };
+  open(stack.self_attention);
+  for (LayerVariant& variant : stack.variants) open(variant.self_attention);
+}
+
+/// Keys and values of heads of their own, or shared by groups of queries.
+void expect_usual_heads(ConfigReader& flash) {
+  const bool own = flash.is_text("attention_mode", "mha");
+  flash.expect_text("attention_mode", own ? "mha" : "gqa");
+}
+
 /// DFlash: Qwen3's layers, whose queries are those of a block of masked tokens and whose keys are
 /// also those of the target's states. It has neither embedding nor head: they are the target's.
 void read_flash(ConfigReader& config, ModelSpec& spec) {
@@ -207,18 +258,24 @@ void read_flash(ConfigReader& config, ModelSpec& spec) {
   read_qwen_windows(config, *spec.decoder);
   spec.embedding.input = InputKind::hidden_states;
   ConfigReader flash = config.object_or_empty("dflash_config");
+  read_block_mask(config, flash, *spec.decoder);
+  expect_usual_heads(flash);
   const std::int64_t layers = read_target_layers(config, flash, spec);
   TowerWeights states(spec, ModelPart::projector);
   states.linear_if(false, "states", product(config, "hidden_size", layers, spec.hidden_size),
                    spec.hidden_size, WeightRole::projector);
   states.norm(NormKind::rms_norm, "states_norm", spec.hidden_size);
   count_flash_head(config, flash, spec);
-  flash.ignore({"mask_token_id", "block_size", "projector_type", "attention_mode", "shift_label",
+  flash.ignore({"mask_token_id", "block_size", "projector_type", "shift_label",
                 "pure_draft_prefix_len", "selector_top_k", "output_multiplier",
                 "final_logit_softcapping", "input_embedding_scale", "target_layer_ids"});
   flash.finish();
   spec.not_run = kNotRun;
-  config.ignore({"block_size", "num_target_layers", "mask_token_id", "is_causal"});
+  spec.assumptions.emplace_back(
+      "a prefill is one block of a draft: the projection of its target's states, and their keys "
+      "and "
+      "values, have no FLOPs here");
+  config.ignore({"block_size", "num_target_layers", "mask_token_id"});
 }
 
 }  // namespace

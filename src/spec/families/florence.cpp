@@ -23,8 +23,21 @@ Stages read_stages(ConfigReader& vision, std::string_view key, std::string_view 
     vision.fail(stated, "does not have four entries", "write one for each stage of DaViT");
   }
   Stages stages{};
-  for (std::size_t i = 0; i < kStages; ++i) stages[i] = values[i];
+  for (std::size_t i = 0; i < kStages; ++i) {
+    if (values[i] < 1) vision.fail(stated, "has an entry of 0", "write at least 1 for each stage");
+    stages[i] = values[i];
+  }
   return stages;
+}
+
+/// True for the stages whose norm is before their convolution, over the channels that it reads.
+std::array<bool, kStages> read_norms_before(ConfigReader& vision) {
+  const std::vector<bool> stated = vision.flags("patch_prenorm");
+  if (stated.empty()) return {false, true, true, true};
+  if (stated.size() != kStages) {
+    vision.fail("patch_prenorm", "does not have four entries", "write one for each stage of DaViT");
+  }
+  return {stated[0], stated[1], stated[2], stated[3]};
 }
 
 /// A convolution of each channel with its neighbours of 3 × 3, and a norm.
@@ -43,6 +56,7 @@ void count_blocks(ConfigReader& vision, TowerWeights& tower, const std::string& 
   const bool bias = vision.flag_or({"qkv_bias"}, true);
   const double ratio = vision.number_or({"mlp_ratio"}, 4);
   const std::int64_t inner = truncated(vision, "mlp_ratio", ratio, width);
+  if (inner == 0) vision.fail("mlp_ratio", "leaves the networks no width", "use a larger ratio");
   count_neighbours(tower, path + "attention", width, halves);
   tower.linear_if(bias, path + "attention.qkv", width, product(vision, "embed_dim", 3, width),
                   WeightRole::attention, halves);
@@ -55,14 +69,15 @@ void count_blocks(ConfigReader& vision, TowerWeights& tower, const std::string& 
 void count_stages(ConfigReader& vision, TowerWeights& tower, const Stages& widths) {
   const Stages depths = read_stages(vision, "depths", "depths", {1, 1, 9, 1});
   const Stages sides = read_stages(vision, "patch_size", "patch_size", {7, 3, 3, 3});
+  const std::array<bool, kStages> norms_before = read_norms_before(vision);
   std::int64_t channels = vision.size_or({"in_channels"}, 3);
   for (std::size_t stage = 0; stage < kStages; ++stage) {
     const std::string path = "stages." + std::to_string(stage) + ".";
     const std::int64_t area = product(vision, "patch_size", sides[stage], sides[stage]);
     tower.linear(path + "patches", product(vision, "patch_size", channels, area), widths[stage],
                  WeightRole::convolution);
-    // The first stage has its norm behind the convolution, the others before it.
-    tower.norm(NormKind::layer_norm, path + "patches_norm", stage == 0 ? widths[0] : channels);
+    tower.norm(NormKind::layer_norm, path + "patches_norm",
+               norms_before[stage] ? channels : widths[stage]);
     count_blocks(vision, tower, path, widths[stage], depths[stage]);
     channels = widths[stage];
   }
@@ -92,10 +107,10 @@ void count_florence2_tower(ConfigReader& config, ModelSpec& spec) {
   projector.norm(NormKind::layer_norm, "norm", projected);
   projector.add("rows.weight", {positions, width / 2}, WeightRole::embedding);
   projector.add("columns.weight", {positions, width - width / 2}, WeightRole::embedding);
-  vision.ignore({"model_type", "patch_stride", "patch_padding", "patch_prenorm", "num_heads",
-                 "num_groups", "window_size", "drop_path_rate", "activation_function",
-                 "max_temporal_embeddings", "enable_checkpoint", "image_feature_source",
-                 "visual_temporal_embedding", "initializer_range"});
+  vision.ignore({"model_type", "patch_stride", "patch_padding", "num_heads", "num_groups",
+                 "window_size", "drop_path_rate", "activation_function", "max_temporal_embeddings",
+                 "enable_checkpoint", "image_feature_source", "visual_temporal_embedding",
+                 "initializer_range"});
   vision.finish();
   config.ignore({"image_token_id", "projection_dim"});
 }

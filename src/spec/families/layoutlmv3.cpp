@@ -10,10 +10,21 @@
 namespace headroom::detail {
 namespace {
 
-void count_places(ConfigReader& config, TowerWeights& tables) {
+/// The embeddings of four coordinates and of two extents stand side by side.
+void require_whole_width(ConfigReader& config, std::int64_t coordinates, std::int64_t shapes,
+                         std::int64_t width) {
+  const std::int64_t half =
+      config.sum("shape_size", product(config, "coordinate_size", 2, coordinates), shapes);
+  if (width % 2 == 0 && width / 2 == half) return;
+  config.fail("coordinate_size", "times 4 and shape_size times 2 do not add up to hidden_size",
+              "use sizes whose sum is hidden_size");
+}
+
+void count_places(ConfigReader& config, std::int64_t hidden_size, TowerWeights& tables) {
   const std::int64_t places = config.size_or({"max_2d_position_embeddings"}, 1024);
   const std::int64_t coordinates = config.size_or({"coordinate_size"}, 128);
   const std::int64_t shapes = config.size_or({"shape_size"}, 128);
+  require_whole_width(config, coordinates, shapes, hidden_size);
   const auto add = [&](const char* name, std::int64_t width) {
     tables.add(std::string("embeddings.") + name + "_position_embeddings.weight", {places, width},
                WeightRole::embedding);
@@ -30,9 +41,14 @@ void count_page_patches(ConfigReader& config, ModelSpec& spec, TowerWeights& pat
   const std::int64_t pixels = config.size_or({"input_size"}, 224);
   const std::int64_t channels = config.size_or({"num_channels"}, 3);
   if (!config.flag_or({"visual_embed"}, true)) return;
-  const std::int64_t rows = product(config, "input_size", pixels / side, pixels / side) + 1;
+  const std::int64_t of_side = pixels / side;
+  if (of_side == 0) {
+    config.fail("patch_size", "exceeds input_size", "use a smaller patch_size");
+  }
+  const std::int64_t rows = product(config, "input_size", of_side, of_side) + 1;
+  const std::int64_t area = product(config, "patch_size", side, side);
   const std::int64_t width = spec.hidden_size;
-  patches.linear("patches.projection", product(config, "patch_size", channels, side * side), width,
+  patches.linear("patches.projection", product(config, "patch_size", channels, area), width,
                  WeightRole::embedding);
   patches.add("patches.class_token", {1, 1, width}, WeightRole::embedding);
   patches.add("patches.positions", {1, rows, width}, WeightRole::embedding);
@@ -57,7 +73,7 @@ void read_layoutlmv3(ConfigReader& config, ModelSpec& spec) {
   read_bert_encoder(config, spec, ActivationKind::gelu);
   config.expect_flag("text_embed", true);
   TowerWeights added(spec, ModelPart::text, CountedUse::loaded);
-  count_places(config, added);
+  count_places(config, spec.hidden_size, added);
   count_page_patches(config, spec, added);
   count_distances(config, spec, added);
   spec.not_run = "its places on a page have no kernel yet";

@@ -13,6 +13,14 @@ namespace {
 /// Attentions and dense networks of one layer.
 constexpr std::int64_t kHalves = 2;
 
+/// Attentions of all layers, which are listed one by one.
+std::int64_t read_halves(ConfigReader& config) {
+  constexpr std::int64_t kMostLayers = 50'000;
+  const std::int64_t layers = config.size({"num_layers"});
+  if (layers <= kMostLayers) return kHalves * layers;
+  config.fail("num_layers", "is more than 50000", "write the model's number of layers");
+}
+
 /// The router also scores experts that return their input.
 void count_zero_experts(ConfigReader& config, ModelSpec& spec, const ExpertsSpec& experts) {
   const std::int64_t idle = config.count_or({"zero_expert_num"}, 256);
@@ -50,7 +58,7 @@ void read_longcat(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = deepseek_defaults(131072);
   defaults.norm_eps = 1e-5;
   defaults.rope.theta = 1e7;
-  const std::int64_t layers = product(config, "num_layers", kHalves, config.layers({"num_layers"}));
+  const std::int64_t layers = read_halves(config);
   defaults.num_hidden_layers = layers;
   defaults.intermediate_size = config.size({"ffn_hidden_size", "intermediate_size"});
   config.ignore({"head_dim"});

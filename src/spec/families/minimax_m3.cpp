@@ -143,7 +143,7 @@ void require_fitting_indexer(ConfigReader& config, const IndexerSpec& indexer,
   }
   const std::int64_t rotary = spec.position.rope.rotary_dim;
   if (indexer.head_dim < (rotary == 0 ? attention.head_dim : rotary)) {
-    config.fail(kTransformersKeys.head_dim, "is less than the dimensions that RoPE turns",
+    config.fail(kTransformersKeys.head_dim, "is less than the dimensions that RoPE rotates",
                 "use a wider head of the indexer");
   }
 }
@@ -157,8 +157,8 @@ void add_block_indexer(ConfigReader& config, ModelSpec& spec) {
               [&](LayerVariant& variant) { variant.self_attention.indexer = indexer.spec; });
 }
 
-/// The class turns as many dimensions as partial_rotary_factor says, all without that key, whatever
-/// `rotary_dim` says.
+/// The class rotates as many dimensions as partial_rotary_factor says, all without that key,
+/// whatever `rotary_dim` says.
 void note_rotary_dim(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t turned = spec.position.rope.rotary_dim == 0
                                   ? spec.decoder->self_attention.head_dim
@@ -166,7 +166,7 @@ void note_rotary_dim(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t stated = config.size_or({"rotary_dim"}, turned);
   if (stated == turned) return;
   spec.assumptions.push_back(fmt::format(
-      "RoPE turns {} dimensions, as in transformers, which does not read rotary_dim ({})", turned,
+      "RoPE rotates {} dimensions, as in transformers, which does not read rotary_dim ({})", turned,
       stated));
 }
 

@@ -48,7 +48,7 @@ void read_molmo2_text(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"rope_scaling_layers", "qkv_bias", "use_qk_norm"});
 }
 
-// Of Phi4MultimodalConfig, where they differ from those of Phi3Config.
+// Sizes of Phi4MultimodalConfig, where they differ from those of Phi3Config.
 constexpr std::string_view kPhi4Sizes = R"({"vocab_size": 200064, "num_key_value_heads": 8,
     "max_position_embeddings": 131072})";
 

@@ -2,7 +2,7 @@
 // 2301.12597) and Aria (arXiv 2410.05993), which run, Granite Speech (arXiv 2505.08699), Molmo 2
 // and Ovis 2 (arXiv 2405.20797), which are counted.
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 #include <map>
 
 #include "../common_keys.h"
@@ -24,12 +24,20 @@ struct QueryFormer {
   std::int64_t features = 0;
 };
 
+/// As `layers_or`, but fewer: each layer is built on its own.
+std::int64_t read_former_layers(ConfigReader& former) {
+  constexpr std::int64_t kMost = 1000;
+  const std::int64_t layers = former.layers_or({"num_hidden_layers"}, 12);
+  if (layers <= kMost) return layers;
+  former.fail("num_hidden_layers", "is more than 1000", "write the model's number of layers");
+}
+
 QueryFormer read_query_former(ConfigReader& former, std::int64_t queries, ModelSpec& spec) {
   QueryFormer read;
   QueryFormerStep& step = read.step;
   step.queries = queries;
   step.width = former.size_or({"hidden_size"}, 768);
-  step.layers = former.layers_or({"num_hidden_layers"}, 12);
+  step.layers = read_former_layers(former);
   step.cross_frequency = former.size_or({"cross_attention_frequency"}, 2);
   step.attention = multi_head_attention(former, "num_attention_heads",
                                         former.size_or({"num_attention_heads"}, 12), step.width);
@@ -134,9 +142,31 @@ void count_patches(ConfigReader& vision, const TowerLayers& layers, const PatchG
   vision.finish();
 }
 
-}  // namespace
+/// Counts BLIP-2's towers in front of an encoder, such as T5's, which would read the images.
+void count_blip2_towers(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1408);
+  layers.inner = vision.size_or({"intermediate_size"}, 6144);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 39);
+  layers.qkv_bias = vision.flag_or({"qkv_bias"}, true);
+  PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 14);
+  ++grid.patches;  // and the class token
+  count_patches(vision, layers, grid, spec);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.add("class_embedding", {layers.width}, kQueryTable);
+  tower.norm(kQueryNorm, "final_norm", layers.width);
+  ConfigReader former = config.object_or_empty("qformer_config");
+  const std::int64_t queries = config.size_or({"num_query_tokens"}, 32);
+  const std::int64_t width = count_query_former(former, queries, spec);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.linear("linear", width, spec.hidden_size, kQueryRole);
+  spec.not_run = "an encoder does not read images yet";
+  spec.assumptions.emplace_back("its images, which its encoder reads, are not counted");
+}
 
-void read_blip2_towers(ConfigReader& config, ModelSpec& spec) {
+/// BLIP-2's towers in front of a decoder, which run.
+void read_running_blip2_towers(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_blip2_vision(vision);
   read_common_keys(vision, spec);
@@ -150,9 +180,19 @@ void read_blip2_towers(ConfigReader& config, ModelSpec& spec) {
   }
   tower.projector.rows = FeatureRows::all;
   tower.projector.steps = {read.step, LinearStep{"linear", spec.hidden_size, true}};
+  spec.tower = std::move(tower);
+}
+
+}  // namespace
+
+void read_blip2_towers(ConfigReader& config, ModelSpec& spec) {
   config.ignore(
       {"image_text_hidden_size", "use_decoder_only_language_model", "initializer_factor"});
-  spec.tower = std::move(tower);
+  if (spec.kind == ModelKind::encoder_decoder) {
+    count_blip2_towers(config, spec);
+  } else {
+    read_running_blip2_towers(config, spec);
+  }
 }
 
 void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
@@ -175,19 +215,37 @@ void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
 
 namespace {
 
-/// The queries of an image of the tower's size, by the number of its patches.
-QueryAttentionStep read_aria_queries(ConfigReader& config, const TowerSpec& tower,
-                                     ModelSpec& spec) {
-  // Of AriaConfig.
-  const std::map<std::int64_t, std::int64_t> absent{{1225, 128}, {4900, 256}};
+/// The number of patches that a key of Aria's table writes.
+std::int64_t patches_of_key(const ConfigReader& table, const std::string& key) {
+  std::int64_t patches = 0;
+  const char* const end = key.data() + key.size();
+  const auto [read, error] = std::from_chars(key.data(), end, patches);
+  if (error == std::errc{} && read == end && patches > 0) return patches;
+  table.fail(key, "is not a number of patches", "write the patches of an image, such as \"1225\"");
+}
+
+/// Queries by the number of an image's patches.
+std::map<std::int64_t, std::int64_t> read_query_table(ConfigReader& config) {
+  // The table of AriaConfig.
+  std::map<std::int64_t, std::int64_t> absent{{1225, 128}, {4900, 256}};
   std::map<std::int64_t, std::int64_t> queries;
   if (auto stated = config.object("projector_patch_to_query_dict")) {
     for (const std::string& patches : stated->keys()) {
-      queries[std::atoll(patches.c_str())] = stated->size({patches});
+      const std::int64_t number = patches_of_key(*stated, patches);
+      if (!queries.emplace(number, stated->size({patches})).second) {
+        stated->fail(patches, "is a number of patches that another key writes, too", "remove one");
+      }
     }
     stated->finish();
   }
-  if (queries.empty()) queries = absent;
+  return queries.empty() ? absent : queries;
+}
+
+/// The queries of an image of the tower's size, by the number of its patches.
+QueryAttentionStep read_aria_queries(ConfigReader& config, const TowerSpec& tower,
+                                     ModelSpec& spec) {
+  const std::map<std::int64_t, std::int64_t> queries = read_query_table(config);
+  config.ignore({"max_value_projector_patch_to_query_dict"});  // the largest of the table
   QueryAttentionStep step;
   step.attention = tower.stack.self_attention;
   step.norm = {kQueryNorm, true, 1e-5};  // as PyTorch's LayerNorm
