@@ -127,7 +127,7 @@ void require_bfloat16_products(const MeasureCommand& command, const Workload& wo
                     held),
         "leave out --activations, or use a GGUF file, quantised safetensors or --weights q8_0");
   }
-  throw_invalid_input(fmt::format("weights held as {} leave --activations no choice", held),
+  throw_invalid_input(fmt::format("--activations does not apply to weights held as {}", held),
                       "leave it out");
 }
 

@@ -59,22 +59,23 @@ TensorId GraphBuilder::embed_tokens(const StackContext& stack) {
   begin_block("embeddings", stack.role, Integer{1}, ids);
   const AddedPositions added = added_positions(stack.position->kind);
   const bool projects = has_narrow_embedding() && spec_.embedding.projects_before_positions;
-  // Images have positions as well.
-  const bool merges = visual_tokens_ && reads_images() && added != AddedPositions::none;
-  const bool later = projects || merges || norms_before_positions(stack);
+  // Images have positions as well; text alone gets them in the same place, as ranks require.
+  const bool merges = visual_tokens_ && added != AddedPositions::none;
+  const bool norms = norms_before_positions(stack);
+  const bool later = projects || merges || norms;
   TensorId hidden = look_up_tokens(stack, ids, later ? AddedPositions::none : added);
   if (emit_nodes_) graph_.inputs.push_back(ids);
-  if (projects) hidden = add_positions(stack, project_embedding(stack, hidden));
+  if (projects) hidden = project_embedding(stack, hidden);
   if (merges) {
-    hidden = add_positions(stack, insert_visual_tokens(hidden));
+    hidden = insert_visual_tokens(hidden);
     visual_tokens_.reset();
   }
-  if (norms_before_positions(stack)) {
+  if (norms) {
     const NormSpec& spec = *spec_.embedding.norm;
     hidden = norm(spec, "norm", Norm{spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
-    return end_block(
-        dropout("dropout", stack.spec->dropout.embedding, add_positions(stack, hidden)));
   }
+  if (later) hidden = add_positions(stack, hidden);
+  if (norms) return end_block(dropout("dropout", stack.spec->dropout.embedding, hidden));
   return finish_embedding(stack, hidden);
 }
 

@@ -236,12 +236,14 @@ std::vector<std::string> warnings_about(const GroupProducts& products) {
   if (products.integers == 0) {
     throw Error(
         ErrorCode::invalid_input,
-        fmt::format("int8 activations multiply integers, and weights in {} are none", types), {},
-        "use float32 activations");
+        fmt::format("int8 activations need integer weights in whole blocks, and weights in {} have "
+                    "none",
+                    types),
+        {}, "use float32 activations");
   }
   return {
-      fmt::format("weights in {} are no integers that int8 activations multiply: they are "
-                  "decoded to float32, for float32 activations",
+      fmt::format("weights in {} have no integers in whole blocks that int8 activations multiply: "
+                  "they are decoded to float32",
                   types)};
 }
 

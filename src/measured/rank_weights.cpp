@@ -165,10 +165,7 @@ class RankWeights final : public WeightSource {
                     "one weight holds queries, keys and values, which no slice of it separates",
                     weight.path, "leave out tensor parallelism");
       }
-      const std::int64_t slices_of_whole = std::max<std::int64_t>(1, whole[i] / own[i]);
-      const bool repeats = kv_heads && slices_of_whole < rank_.tensor.ranks;
-      const std::int64_t index =
-          repeats ? rank_.tensor.rank * slices_of_whole / rank_.tensor.ranks : rank_.tensor.rank;
+      const std::int64_t index = kv_heads ? slice_index(whole[i], own[i]) : rank_.tensor.rank;
       slices.push_back({index * own[i], own[i], whole[i]});
     }
     return slices;

@@ -77,6 +77,14 @@ bool ends_whole(const Graph& graph) {
          has_part(graph, Part::cross_attention_out);
 }
 
+/// True if a plan divides the groups of state-space heads that share B and C.
+bool divides_state_groups(const Graph& graph) {
+  return any_node(graph, [](const Node& node) {
+    const auto* const scan = std::get_if<StateSpaceScan>(&node.op);
+    return scan != nullptr && scan->groups.degree(Symbol::n_groups) > 0;
+  });
+}
+
 /// RWKV's layers shift whole rows, and have no attention heads to divide.
 bool has_recurrence_or_convolution(const Graph& graph) {
   return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution) ||
@@ -112,7 +120,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   ShardingLimits limits;
   limits.heads = std::max<std::int64_t>(1, size(Symbol::num_attention_heads));
   limits.kv_heads = std::max<std::int64_t>(1, size(Symbol::num_key_value_heads));
-  limits.state_groups = std::max<std::int64_t>(1, size(Symbol::n_groups));
+  if (divides_state_groups(graph)) limits.state_groups = size(Symbol::n_groups);
   for (const Symbol width : {Symbol::intermediate_size, Symbol::moe_intermediate_size,
                              Symbol::shared_intermediate_size}) {
     limits.intermediate_size = std::gcd(limits.intermediate_size, size(width));

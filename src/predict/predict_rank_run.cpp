@@ -3,6 +3,7 @@
 
 #include "headroom/error.h"
 #include "headroom/predict.h"
+#include "loaded_parts.h"
 
 namespace headroom {
 namespace {
@@ -63,11 +64,12 @@ void add_steps(const ModelSpec& spec, const Workload& prompt, const RankPass& pr
 
 }  // namespace
 
-RunFigures predict_rank_run(const ModelSpec& spec, const Workload& asked,
+RunFigures predict_rank_run(const ModelSpec& whole, const Workload& asked,
                             const TimeRequest& request, const RankPart& part) {
   if (!request.computes_in_float32) {
     throw Error(ErrorCode::internal, "ranks run headroom's kernels, which compute in float32");
   }
+  const ModelSpec spec = detail::loaded_parts_of(whole);
   Workload workload = asked;
   workload.dtype = workload.kv_dtype = DType::float32;
   const RankPass pass(spec, workload, part);

@@ -3,6 +3,7 @@
 
 #include "headroom/predict.h"
 #include "headroom/storage.h"
+#include "loaded_parts.h"
 #include "rank_graph.h"
 #include "stored_reading.h"
 #include "working_memory.h"
@@ -45,17 +46,10 @@ Integer run_weight_bytes(const ModelSpec& spec, const Workload& workload, Intege
   return checked_add(bytes, checked_multiply(parameters - elements, bytes_of(type)));
 }
 
-/// `spec` without the parts that a run does not load, such as a tower that only counts.
-ModelSpec loaded_parts_of(ModelSpec spec) {
-  std::erase_if(spec.counted_only,
-                [](const CountedWeight& weight) { return weight.use == CountedUse::part_not_run; });
-  return spec;
-}
-
 }  // namespace
 
 RunFigures predict_run(const ModelSpec& whole, const Workload& asked, const TimeRequest& request) {
-  const ModelSpec spec = loaded_parts_of(whole);
+  const ModelSpec spec = detail::loaded_parts_of(whole);
   Workload workload = asked;
   if (request.computes_in_float32) workload.dtype = workload.kv_dtype = DType::float32;
   const Graph graph = build_stored_graph(spec, graph_options(workload));

@@ -18,7 +18,6 @@
 #include "checkpoint.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/model_source.h"
 #include "measure.h"
 #include "planned_ranks.h"
 #include "rank_checks.h"
@@ -51,7 +50,7 @@ class ModelCheck {
  public:
   ModelCheck(fs::path folder, const Division& division, const RankContext& rank)
       : folder_(std::move(folder)), division_(division), rank_(rank) {
-    model_.spec = load_model(folder_.string()).spec;
+    model_.spec = loaded_model(folder_);
   }
 
   Outcome check() {

@@ -19,7 +19,6 @@
 #include "checkpoint.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
-#include "headroom/model_source.h"
 #include "images.h"
 #include "inputs.h"
 #include "planned_ranks.h"
@@ -250,7 +249,7 @@ Outcome check_folder(const fs::path& folder, const ParallelPlan& plan, const Ran
   std::size_t compared = 0;
   try {
     Model model;
-    model.spec = load_model(folder.string()).spec;
+    model.spec = loaded_model(folder);
     model.inputs = read_inputs(folder / "inputs.json", model.spec);
     Workload workload;
     const bool generates = model.inputs.generate.has_value();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "headroom/model_source.h"
 #include "headroom/model_spec.h"
 #include "inputs.h"
 
@@ -112,6 +113,13 @@ void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTra
     return text;
   };
   problems.push_back(fmt::format("traffic:{} counted,{} planned", list(counted), list(planned)));
+}
+
+ModelSpec loaded_model(const std::filesystem::path& folder) {
+  ModelSpec spec = load_model(folder.string()).spec;
+  std::erase_if(spec.counted_only,
+                [](const CountedWeight& weight) { return !is_loaded(weight.use); });
+  return spec;
 }
 
 PlannedPass planned_pass(const ModelSpec& spec, const RankContext& rank, const Workload& workload,

@@ -37,6 +37,9 @@ void compare_traffic(std::vector<WireTraffic> counted, const std::vector<WireTra
                      std::vector<WireTraffic> planned, const measured::RankContext& rank,
                      Problems& problems);
 
+/// The model of `folder`, without the towers that only count, which a run does not load.
+[[nodiscard]] ModelSpec loaded_model(const std::filesystem::path& folder);
+
 /// A pass of this rank by the analytic module: its graph, and all symbols.
 struct PlannedPass {
   Graph graph;

@@ -306,6 +306,11 @@ TEST_CASE("tensor parallelism divides the groups of heads that share B and C, do
     const std::int64_t channels = 64 / ranks * 64 + 2 * std::max<std::int64_t>(1, 8 / ranks) * 128;
     CHECK(convolution == Integer{23} * channels * (4 + 1));
   }
+  nlohmann::json config =
+      read_json(std::filesystem::path(HEADROOM_PRESETS) / "nemotron-3-nano-30b-a3b.json")["config"];
+  config["mamba_num_heads"] = 48;  // no multiple of the attention heads: no plan divides them
+  const ModelSpec other = read_model_spec(config.dump(), "config.json", "nemotron");
+  CHECK(limits_of(training_graph(other, AttentionImplementation::fused), 128).state_groups == 1);
   ShardingLimits limits = limits_of(whole, 128);
   limits.heads = limits.kv_heads = limits.intermediate_size = 48;
   CHECK(broken_rule(tensor_plan(3, SequenceParallel::off), limits) ==

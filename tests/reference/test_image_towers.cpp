@@ -280,6 +280,13 @@ TEST_CASE("tower and projector are components with FLOPs; without images only wi
   CHECK(text.figures.parameters == images.figures.parameters);
 }
 
+TEST_CASE("images before a narrow embedding of learned positions add no parameters") {
+  auto config = read_json(data_folder() / "golden/models/blip2_images/config.json");
+  config["text_config"]["word_embed_proj_dim"] = 24;
+  const ModelSpec spec = spec_of(config, "blip2");
+  CHECK(recorded_run(spec, {4, 4}).figures.parameters == count(spec, {}).figures.parameters);
+}
+
 namespace {
 
 /// A published model's sizes of tiles or patches in a tiny config.
