@@ -199,11 +199,13 @@ struct StepTimes;  // timeline.h
 /// batching runs the first and last once over all its tokens, the head over the sampled ones, and
 /// the third once per sequence.
 struct PassTime {
-  double weights_s = 0;        ///< operators that read weights, without the head
-  double head_s = 0;           ///< operators after the last layer
-  double sequences_s = 0;      ///< all others: attention cores, running states, element-wise
-  double communication_s = 0;  ///< collectives, and hidden states sent between stages
-  double compute_bound_s = 0;  ///< part of the first three that arithmetic bounds
+  double weights_s = 0;          ///< operators that read weights, without the head
+  double head_s = 0;             ///< operators after the last layer
+  double sequences_s = 0;        ///< all others: attention cores, running states, element-wise
+  double communication_s = 0;    ///< collectives, and hidden states sent between stages
+  double weights_bound_s = 0;    ///< part of weights_s that arithmetic bounds
+  double head_bound_s = 0;       ///< likewise of head_s
+  double sequences_bound_s = 0;  ///< likewise of sequences_s
 };
 
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs

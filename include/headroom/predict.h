@@ -80,7 +80,9 @@ struct TimePrediction {
   TimeBasis basis = TimeBasis::modelled;
   int threads = 0;                              ///< 0 for a datasheet
   std::optional<SourcedEfficiency> efficiency;  ///< of a datasheet
-  double kernel_s = 0;  ///< of a datasheet: serving_kernel_seconds of the layers' GEMMs
+  double kernel_s = 0;                          ///< of a datasheet: serving_kernel_seconds
+  double layer_gemm_kernel_s = 0;          ///< likewise of the layers' GEMMs, in `layer_gemm_type`
+  std::optional<DType> layer_gemm_type{};  ///< where it is not the activations'
   double total_s = 0;
   double low_s = 0;
   double high_s = 0;

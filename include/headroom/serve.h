@@ -120,6 +120,7 @@ struct ServeFigures {
   LatencySummary end_to_end;           ///< from arrival to the last token
   std::int64_t steps = 0;              ///< of all replicas
   double busy = 0;                     ///< fraction of the time in which a replica runs a step
+  double compute_share = 0;            ///< part of the time in steps that arithmetic bounds
   double mean_running = 0;             ///< sequences of a replica, weighted by time
   std::int64_t peak_running = 0;
   double mean_waiting = 0;

@@ -58,6 +58,7 @@ RankCosts overlapped(const RankCosts& whole, const RankCosts& first, const RankC
     both.layers[i].forward_communication_s = time.exposed_s;
     both.layers[i].weights_s = of_first.weights_s + of_second.weights_s;
     both.layers[i].compute_bound_s = of_first.compute_bound_s + of_second.compute_bound_s;
+    both.layers[i].weights_bound_s = of_first.weights_bound_s + of_second.weights_bound_s;
   }
   return both;
 }

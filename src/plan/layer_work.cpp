@@ -52,7 +52,7 @@ struct OperatorWork {
   std::optional<GemmSizes> gemm;
 };
 
-double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
+BoundSeconds seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double flops_per_s = work.is_layer_gemm ? rates.layer_gemm_flops_per_s : rates.flops_per_s;
   const std::int64_t processors =
       work.is_layer_gemm ? rates.layer_gemm_processors : rates.processors;
@@ -60,7 +60,8 @@ double seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
   const double kernel_s = work.is_layer_gemm ? rates.layer_gemm_kernel_s : rates.kernel_s;
   const double fixed = work.reads_weights ? kernel_s : 0;
-  return fixed + std::max(compute, work.bytes / rates.bytes_per_s);
+  const double memory = work.bytes / rates.bytes_per_s;
+  return {fixed + std::max(compute, memory), compute > memory ? compute : 0};
 }
 
 struct BothRates {
@@ -69,8 +70,8 @@ struct BothRates {
 };
 
 void add(const BothRates& rates, const OperatorWork& work, PlaceSeconds& seconds) {
-  const double on_device = seconds_on(rates.device, work);
-  const double on_host = seconds_on(rates.host, work);
+  const BoundSeconds on_device = seconds_on(rates.device, work);
+  const BoundSeconds on_host = seconds_on(rates.host, work);
   seconds.on_device += on_device;
   seconds.on_host += on_host;
   seconds.copied += work.reads_weights ? on_device : on_host;

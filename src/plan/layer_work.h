@@ -8,13 +8,25 @@
 
 namespace headroom::detail {
 
+/// Seconds, and those of them in operators that arithmetic bounds.
+struct BoundSeconds {
+  double all = 0;
+  double compute_bound = 0;
+
+  BoundSeconds& operator+=(const BoundSeconds& other) {
+    all += other.all;
+    compute_bound += other.compute_bound;
+    return *this;
+  }
+};
+
 /// Seconds of a pass through a part of the model, by its place.
 struct PlaceSeconds {
-  double on_device = 0;
-  double on_host = 0;
+  BoundSeconds on_device;
+  BoundSeconds on_host;
   /// With weights on the host that are copied to the device: without the copies, and operators that
   /// read no weights on the host.
-  double copied = 0;
+  BoundSeconds copied;
 };
 
 struct PartWork {

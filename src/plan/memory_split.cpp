@@ -13,6 +13,7 @@
 namespace headroom {
 namespace {
 
+using detail::BoundSeconds;
 using detail::LayerWork;
 using detail::ModelWork;
 using detail::PartWork;
@@ -41,8 +42,8 @@ struct Rows {
 };
 
 struct PassSums {
-  double device_s = 0;
-  double host_s = 0;
+  BoundSeconds device;
+  BoundSeconds host;
   double copies_s = 0;
 };
 
@@ -54,8 +55,8 @@ class Placed {
     host_memory_.weights = work.input.weight_bytes + work.tied_bytes;
     device_memory_.weights = work.unused_bytes;
     // A lookup of rows stays with its table.
-    decode_.host_s = work.input.decode.on_host;
-    prompt_.host_s = work.input.prompt.on_host;
+    decode_.host = work.input.decode.on_host;
+    prompt_.host = work.input.prompt.on_host;
   }
 
   void add(const LayerWork& layer, Place place, Place experts) {
@@ -115,11 +116,11 @@ class Placed {
   void add_pass(Integer weight_bytes, const PlaceSeconds& seconds, Place place, Rows pass,
                 PassSums& sums) const {
     if (place == Place::device) {
-      sums.device_s += seconds.on_device;
+      sums.device += seconds.on_device;
     } else if (pass.rows < kCopiedRows) {
-      sums.host_s += seconds.on_host;
+      sums.host += seconds.on_host;
     } else {
-      sums.device_s += seconds.copied;
+      sums.device += seconds.copied;
       sums.copies_s += static_cast<double>(pass.passes) * static_cast<double>(weight_bytes) /
                        host_.link_bytes_per_s;
     }
@@ -134,14 +135,15 @@ class Placed {
 
   [[nodiscard]] SplitTime time() const {
     SplitTime time;
-    time.device_s = decode_.device_s;
-    time.host_s = decode_.host_s;
+    time.device_s = decode_.device.all;
+    time.host_s = decode_.host.all;
     time.transfer_s = decode_.copies_s + crossings_s(step());
     time.decode_s = time.device_s + time.host_s + time.transfer_s;
-    const double range = 1 + question_.rates.time_range.memory;
+    const double bound_s = decode_.device.compute_bound + decode_.host.compute_bound;
+    const double range = 1 + question_.rates.time_range.of(bound_s / time.decode_s);
     time.low_s = time.decode_s / range;
     time.high_s = time.decode_s * range;
-    time.ttft_s = prompt_.device_s + prompt_.host_s + prompt_.copies_s + crossings_s(prompt());
+    time.ttft_s = prompt_.device.all + prompt_.host.all + prompt_.copies_s + crossings_s(prompt());
     time.tokens_per_s = static_cast<double>(question_.load.batch_size) / time.decode_s;
     return time;
   }

@@ -15,7 +15,8 @@ void add(const SectionCosts& section, PassTime& time) {
   time.weights_s += section.weights_s;
   time.sequences_s += section.forward_s - section.weights_s;
   time.communication_s += section.forward_communication_s;
-  time.compute_bound_s += section.compute_bound_s;
+  time.weights_bound_s += section.weights_bound_s;
+  time.sequences_bound_s += section.compute_bound_s - section.weights_bound_s;
 }
 
 PassTime pass_time(const RankCosts& costs) {
@@ -25,7 +26,7 @@ PassTime pass_time(const RankCosts& costs) {
     if (i != kHead) add(costs.outside[i], time);
   }
   for (const SectionCosts& kind : costs.layers) add(kind, time);
-  time.compute_bound_s += costs.outside[kHead].compute_bound_s;
+  time.head_bound_s = costs.outside[kHead].compute_bound_s;
   time.head_s = costs.outside[kHead].forward_s + costs.outside[kHead].forward_communication_s;
   return time;
 }

@@ -186,19 +186,19 @@ double RankProgram::CompiledNode::fixed_seconds(const SymbolValues& values,
   return as_double(layers, values) * (layer_gemm ? speed.layer_gemm_kernel_s : speed.kernel_s);
 }
 
-InferenceSeconds RankProgram::CompiledNode::seconds(const SymbolValues& values,
-                                                    const RankSpeed& speed,
-                                                    std::int64_t adapters) const {
+OperatorSeconds RankProgram::CompiledNode::serving_seconds(const SymbolValues& values,
+                                                           const RankSpeed& speed,
+                                                           std::int64_t adapters) const {
   const bool tiled = gemm && processors(speed) > 0;
   const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
   const double arithmetic_s = share * as_double(flops, values) / flops_per_s(speed);
   const double memory_s = all_bytes(values, adapters) / speed.memory_bytes_per_s;
-  return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s),
+  return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s), 0,
           arithmetic_s > memory_s ? arithmetic_s : 0};
 }
 
-PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
-                                                        const RankSpeed& speed) const {
+OperatorSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
+                                                            const RankSpeed& speed) const {
   TrainingWork work;
   work.kind = kind;
   work.layers = as_double(layers, values);
@@ -210,9 +210,22 @@ PassSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& valu
   work.bytes = std::max(0.0, as_double(bytes, values) - weight_bytes * work.weights);
   work.permuted_bytes = as_double(permuted_bytes, values);
   work.permutations = permutations;
-  return detail::training_seconds(
+  const PassSeconds seconds = detail::training_seconds(
       work, {flops_per_s(speed), speed.memory_bytes_per_s, speed.whole_memory_bytes_per_s,
              speed.gradient_bytes, speed.kernel_s});
+  return {seconds.forward_s, seconds.backward_s, 0};
+}
+
+void RankProgram::CompiledNode::add_to(SectionCosts& costs, const OperatorSeconds& seconds,
+                                       const SymbolValues& values) const {
+  costs.forward_s += seconds.forward_s;
+  costs.backward_s += seconds.backward_s;
+  costs.compute_bound_s += seconds.compute_bound_s;
+  costs.forward_flops += as_double(flops, values);
+  costs.part_s.at(static_cast<std::size_t>(part)) += seconds.forward_s;
+  if (reads_weights) costs.weights_s += seconds.forward_s;
+  if (reads_weights) costs.weights_bound_s += seconds.compute_bound_s;
+  if (on_exchanged_tokens) costs.experts_s += seconds.forward_s;
 }
 
 RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, const Block& block,
@@ -356,21 +369,9 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
   RankCosts costs;
   costs.layers.resize(layer_inputs_.size());
   for (const CompiledNode& node : nodes_) {
-    SectionCosts& section = section_of(costs, node.section);
-    PassSeconds seconds;
-    if (trains_) {
-      seconds = node.training_seconds(values, speed);
-    } else {
-      const InferenceSeconds inference = node.seconds(values, speed, adapters);
-      seconds.forward_s = inference.all;
-      section.compute_bound_s += inference.compute_bound;
-    }
-    section.forward_s += seconds.forward_s;
-    section.backward_s += seconds.backward_s;
-    section.forward_flops += as_double(node.flops, values);
-    section.part_s.at(static_cast<std::size_t>(node.part)) += seconds.forward_s;
-    if (node.reads_weights) section.weights_s += seconds.forward_s;
-    if (node.on_exchanged_tokens) section.experts_s += seconds.forward_s;
+    const OperatorSeconds seconds = trains_ ? node.training_seconds(values, speed)
+                                            : node.serving_seconds(values, speed, adapters);
+    node.add_to(section_of(costs, node.section), seconds, values);
   }
   add_communication(values, speed, costs);
   for (const CompiledSaved& saved : saved_) {

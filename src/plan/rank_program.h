@@ -23,6 +23,7 @@ struct SectionCosts {
   double weights_s = 0;                      ///< forward of the operators that read weights
   double experts_s = 0;        ///< forward of the operators between dispatched and combined tokens
   double compute_bound_s = 0;  ///< serving: part of the forward that arithmetic bounds
+  double weights_bound_s = 0;  ///< likewise of weights_s
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
@@ -81,10 +82,11 @@ struct CollectiveMessage {
   std::optional<TokenRouting> routing;  ///< all_to_all: of the tokens that it exchanges
 };
 
-/// Seconds of an operator in an inference pass.
-struct InferenceSeconds {
-  double all = 0;
-  double compute_bound = 0;  ///< part that arithmetic bounds
+/// Seconds of an operator in a pass.
+struct OperatorSeconds {
+  double forward_s = 0;
+  double backward_s = 0;
+  double compute_bound_s = 0;  ///< serving: part of the forward that arithmetic bounds
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -161,10 +163,14 @@ class RankProgram {
       return layer_gemm ? speed.layer_gemm_processors : speed.processors;
     }
     [[nodiscard]] double fixed_seconds(const SymbolValues& values, const RankSpeed& speed) const;
-    [[nodiscard]] InferenceSeconds seconds(const SymbolValues& values, const RankSpeed& speed,
-                                           std::int64_t adapters) const;
-    [[nodiscard]] PassSeconds training_seconds(const SymbolValues& values,
-                                               const RankSpeed& speed) const;
+    [[nodiscard]] OperatorSeconds serving_seconds(const SymbolValues& values,
+                                                  const RankSpeed& speed,
+                                                  std::int64_t adapters) const;
+    [[nodiscard]] OperatorSeconds training_seconds(const SymbolValues& values,
+                                                   const RankSpeed& speed) const;
+    /// Adds the operator's part of one pass.
+    void add_to(SectionCosts& costs, const OperatorSeconds& seconds,
+                const SymbolValues& values) const;
   };
   struct CompiledCollective {
     Section section;

@@ -47,8 +47,9 @@ std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose, DTy
 }
 
 // Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
-// few rows take 4 µs on H100 and 6 on A100, attention of few keys 10 and 14. A layer of Llama has 6
-// operators with weights. In float8 GEMMs take 2 to 3 µs longer on H100 and H200, more on B200.
+// few rows take 3 µs on H100, 4 on H200 and B200 and 6 on A100, attention of few keys 10 and 14. A
+// layer of Llama has 6 operators with weights. In float8 GEMMs take 3 µs longer on H100, 2 on H200
+// and 4.5 on B200; integers and 4 bits are assumed to take as long as float8.
 double serving_kernel_seconds(Architecture architecture, DType dtype) noexcept {
   constexpr double kHopper = 6e-6;
   constexpr double kAmpere = 9e-6;

@@ -95,6 +95,7 @@ class Pass {
     require_one_type(machine_, spec_, workload);
     profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
+    activation_type_ = workload.dtype;
     ++passes_;
     const Graph plain = build_graph(spec_, graph_options(workload));
     // Several processes read plain weights.
@@ -139,12 +140,7 @@ class Pass {
     prediction.machine = machine_.name;
     prediction.basis = profile_ == nullptr ? TimeBasis::assumed : TimeBasis::modelled;
     prediction.threads = profile_ == nullptr ? 0 : profile_->threads;
-    if (profile_ == nullptr) {
-      const auto& sheet = std::get<DatasheetRates>(machine_.rates);
-      prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
-      prediction.kernel_s =
-          serving_kernel_seconds(sheet.architecture, computed_type(sheet, dtype_));
-    }
+    if (profile_ == nullptr) add_rates(std::get<DatasheetRates>(machine_.rates), prediction);
     double roofline = 0;
     for (const OperatorTime& one : operators_) {
       prediction.total_s += one.time_s;
@@ -164,6 +160,16 @@ class Pass {
 
  private:
   using ByBound = std::array<double, 4>;  ///< seconds by Bound
+
+  void add_rates(const DatasheetRates& sheet, TimePrediction& prediction) const {
+    const auto kernel_seconds = [&](DType type) {
+      return serving_kernel_seconds(sheet.architecture, computed_type(sheet, type));
+    };
+    prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
+    prediction.kernel_s = kernel_seconds(activation_type_);
+    prediction.layer_gemm_kernel_s = kernel_seconds(dtype_);
+    if (dtype_ != activation_type_) prediction.layer_gemm_type = dtype_;
+  }
 
   static Bound largest(const ByBound& seconds) {
     return static_cast<Bound>(std::ranges::max_element(seconds) - seconds.begin());
@@ -273,7 +279,8 @@ class Pass {
   MeasuredEngine engine_;
   double own_share_;
   DType dtype_ = DType::float32;  ///< of the passes' GEMMs
-  int passes_ = 0;                ///< kinds of passes added: the first, then decode steps
+  DType activation_type_ = DType::float32;
+  int passes_ = 0;  ///< kinds of passes added: the first, then decode steps
   ByBound first_by_bound_{};
   ByBound decode_by_bound_{};
   std::vector<OperatorTime> operators_;

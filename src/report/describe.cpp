@@ -415,6 +415,18 @@ Json context_json(const MachineContext& context) {
           {"other_programs_cpus", json_or_null(context.other_programs_cpus)}};
 }
 
+std::string fixed_times_text(const FixedTimes& times, std::string_view per) {
+  if (times.kernel_s <= 0) return {};
+  const auto microseconds = [](double seconds) { return fmt::format("{:.0f}", 1e6 * seconds); };
+  const std::string others = microseconds(times.kernel_s);
+  const std::string layers = microseconds(times.layer_gemm_kernel_s);
+  std::string text = fmt::format(", {} µs per {}", others, per);
+  if (times.layer_gemm_type && layers != others) {
+    text += fmt::format(" ({} in {})", layers, name_of(*times.layer_gemm_type));
+  }
+  return text;
+}
+
 std::string factor_text(double factor) {
   return fmt::format("a step takes 1/{0:.3g} to {0:.3g} times as long, for nine of ten runs",
                      factor);

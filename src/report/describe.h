@@ -56,6 +56,17 @@ void add_token_times(const std::optional<double>& ttft_s, const std::optional<do
 /// The machine of a measurement.
 [[nodiscard]] Json context_json(const MachineContext& context);
 
+/// Fixed times of operators that a time rests on.
+struct FixedTimes {
+  double kernel_s = 0;
+  double layer_gemm_kernel_s = 0;
+  std::optional<DType> layer_gemm_type;  ///< where it is not that of the others
+};
+
+/// ", 6 µs per operator with weights (9 in float8)", where `per` is "operator with weights"; empty
+/// without fixed times.
+[[nodiscard]] std::string fixed_times_text(const FixedTimes& times, std::string_view per);
+
 /// "a step takes 1/1.2 to 1.2 times as long, for nine of ten runs".
 [[nodiscard]] std::string factor_text(double factor);
 

@@ -86,15 +86,20 @@ PlanQuestion head_of(const DeviceQuestion& question) {
   return head;
 }
 
-/// Of all times in the table.
-double largest_factor(const DeviceChoiceReport& report) {
-  double factor = 1;
+/// The factors of all times in the table: machines and types of weights have ranges of their own.
+std::string factors_text(const DeviceChoiceReport& report) {
+  std::vector<double> factors;
   for (const DeviceRow& row : report.rows) {
     for (const MaybeFewest& fewest : row.fewest) {
-      if (fewest) factor = std::max(factor, fewest->time.high_s / fewest->time.iteration_s);
+      if (fewest) factors.push_back(fewest->time.high_s / fewest->time.iteration_s);
     }
   }
-  return factor;
+  const auto [least, most] = std::ranges::minmax(factors);
+  const std::string low = fmt::format("{:.2g}", least);
+  const std::string high = fmt::format("{:.2g}", most);
+  if (low == high) return factor_text(most);
+  return fmt::format("nine of ten runs lie within a factor of {} to {}, by machine and weights",
+                     low, high);
 }
 
 std::string verdict_of(const DeviceChoiceReport& report) {
@@ -136,7 +141,7 @@ Document to_document(const DeviceChoiceReport& report) {
   Document document = document_of(head_of(report.question));
   document.add_verdict("verdict", verdict_of(report), outcome_of(!report.rows.empty()));
   if (!report.rows.empty()) {
-    document.add_line("range", factor_text(largest_factor(report)));
+    document.add_line("range", factors_text(report));
     document.blocks.push_back(Heading{"Fewest devices by weight type"});
     document.blocks.push_back(device_table(report));
   }

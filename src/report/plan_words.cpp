@@ -232,19 +232,11 @@ std::string layer_gemms_text(const PlanQuestion& question) {
   return fmt::format(" ({} in {})", percent(layers), name_of(*question.query.arithmetic));
 }
 
-/// ", 6 µs per operator with weights (9 in float8)": fixed times, if there are any.
-std::string fixed_times_text(const PlanQuestion& question) {
+std::string question_times_text(const PlanQuestion& question) {
   const DeviceRates& rates = question.rates;
-  if (rates.kernel_s <= 0) return {};
-  const auto microseconds = [](double seconds) { return fmt::format("{:.0f}", 1e6 * seconds); };
   const bool trains = question.query.purpose == Purpose::train;
-  std::string text = fmt::format(", {} µs per {}", microseconds(rates.kernel_s),
-                                 trains ? "kernel" : "operator with weights");
-  const std::string layers = microseconds(rates.layer_gemm_kernel_s);
-  if (question.query.arithmetic && layers != microseconds(rates.kernel_s)) {
-    text += fmt::format(" ({} in {})", layers, name_of(*question.query.arithmetic));
-  }
-  return text;
+  return fixed_times_text({rates.kernel_s, rates.layer_gemm_kernel_s, question.query.arithmetic},
+                          trains ? "kernel" : "operator with weights");
 }
 
 }  // namespace
@@ -261,7 +253,7 @@ void add_device(const PlanQuestion& question, Document& document) {
                        "bandwidth{} ({}: {})",
                        100 * rates.efficiency.matrix, layer_gemms_text(question),
                        100 * rates.efficiency.memory, 100 * rates.efficiency.network,
-                       fixed_times_text(question), name_of(rates.efficiency_origin),
+                       question_times_text(question), name_of(rates.efficiency_origin),
                        rates.efficiency_source)});
   if (question.devices == 1) return;
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };

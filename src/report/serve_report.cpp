@@ -238,6 +238,17 @@ Json served_json(const ServedPlan& plan) {
   return json;
 }
 
+/// A largest rate is looked for with targets and random arrivals only.
+void add_largest_rate(const ServeReport& report, Document& document) {
+  const ServeQuestion& question = report.question;
+  const bool is_random = std::holds_alternative<PoissonArrivals>(question.traffic.arrivals);
+  if (question.targets.empty() || !is_random) return;
+  document.add_line("largest rate",
+                    report.largest_rate
+                        ? fmt::format("{:.3g} requests/s meet the targets", *report.largest_rate)
+                        : "none: slower arrivals miss the targets, too");
+}
+
 }  // namespace
 
 Document to_document(const ServeReport& report) {
@@ -258,10 +269,7 @@ Document to_document(const ServeReport& report) {
   }
   document.add_line("throughput", throughput_text(plan.figures));
   document.add_line("range", factor_text(1 + plan.time_range));
-  if (report.largest_rate) {
-    document.add_line("largest rate",
-                      fmt::format("{:.3g} requests/s meet the targets", *report.largest_rate));
-  }
+  add_largest_rate(report, document);
   document.add_line(
       "KV-cache",
       fmt::format("{} per rank · room for {} such requests at once on each replica",

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "describe.h"
 #include "writers.h"
@@ -43,8 +42,6 @@ Table operator_times(const TimePrediction& time, Detail detail) {
   return table;
 }
 
-double rounded_us(double seconds) { return std::round(1e6 * seconds); }
-
 std::string machine_text(const TimePrediction& time) {
   switch (time.basis) {
     case TimeBasis::modelled:
@@ -58,9 +55,8 @@ std::string machine_text(const TimePrediction& time) {
   return fmt::format(
       "{}, assumed: {:.0f} % of peak arithmetic, {:.0f} % of memory bandwidth{} ({}: {})",
       time.machine, 100 * fractions.matrix, 100 * fractions.memory,
-      time.kernel_s > 0
-          ? fmt::format(", {} µs per operator with weights", rounded_us(time.kernel_s))
-          : "",
+      fixed_times_text({time.kernel_s, time.layer_gemm_kernel_s, time.layer_gemm_type},
+                       "operator with weights"),
       name_of(time.efficiency->origin), time.efficiency->source);
 }
 
@@ -72,6 +68,7 @@ Json efficiency_json(const TimePrediction& time) {
   return {{"matrix", efficiency.fractions.matrix},
           {"memory", efficiency.fractions.memory},
           {"kernel_s", time.kernel_s},
+          {"layer_gemm_kernel_s", time.layer_gemm_kernel_s},
           {"origin", name_of(efficiency.origin)},
           {"source", efficiency.source}};
 }

@@ -20,7 +20,7 @@ std::string name_of(const Drafter& drafter) {
 namespace detail {
 namespace {
 
-double none(std::int64_t /*count*/) { return 0; }
+StepSeconds none(std::int64_t /*count*/) { return {}; }
 
 std::int64_t layers_of(const Planner& planner) { return planner.spec().main_stack().num_layers; }
 
@@ -74,7 +74,7 @@ DraftCosts::DraftCosts(Planner& planner, const PlanChoice& choice, const ServeQu
     : tokens_(question.speculation->tokens),
       check_(kPastStep,
              [&planner, choice, rows = tokens_ + 1](std::int64_t past_len) {
-               return planner.prefill_time(choice, rows, past_len).sequences_s;
+               return sequences_of(planner.prefill_time(choice, rows, past_len));
              }),
       propose_(kTokenStep, none),
       propose_cache_(kPastStep, none) {
@@ -88,10 +88,10 @@ void DraftCosts::set_costs(const PredictionModule& /*module*/, Planner& planner,
   const auto layers = static_cast<double>(layers_of(planner));
   propose_ = SampledFunction(kTokenStep, [&planner, choice, layers](std::int64_t sequences) {
     const PassTime step = planner.decode_time(choice, sequences, 0);
-    return (step.weights_s + step.communication_s) / layers + step.head_s;
+    return 1 / layers * weights_of(step) + head_of(step);
   });
   propose_cache_ = SampledFunction(kPastStep, [&planner, choice, layers](std::int64_t past_len) {
-    return planner.decode_time(choice, 1, past_len).sequences_s / layers;
+    return 1 / layers * sequences_of(planner.decode_time(choice, 1, past_len));
   });
   weight_bytes_ = layer_bytes(planner, choice);
   // An engine's own rule may count the module's layer already.

@@ -97,8 +97,9 @@ std::int64_t Replica::drafts_of(const Sequence& sequence) const {
 void Replica::propose(Sequence& sequence, std::int64_t drafts, Step& step) {
   DraftCosts& costs = *settings_.drafting.costs;
   // In place of the pass over its last token alone.
-  step.sequences_s += costs.check(sequence.computed) - times_->decode(sequence.computed);
-  step.drafts_s += costs.propose_cache(sequence.computed);
+  step.of_sequences += costs.check(sequence.computed);
+  step.of_sequences -= times_->decode(sequence.computed);
+  step.of_drafts += costs.propose_cache(sequence.computed);
   step.tokens += drafts;
   step.sampled += drafts;
   ++step.drafting;
@@ -107,7 +108,7 @@ void Replica::propose(Sequence& sequence, std::int64_t drafts, Step& step) {
 
 void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
   const bool decodes = tokens == 1 && sequence.computed + 1 == sequence.tokens;
-  step.sequences_s +=
+  step.of_sequences +=
       decodes ? times_->decode(sequence.computed) : times_->chunk(tokens, sequence.computed);
   sequence.scheduled = tokens;
   step.tokens += tokens;
@@ -188,25 +189,26 @@ void Replica::admit_waiting(Batch& batch, Step& step) {
   }
 }
 
-double Replica::drafting_s(const Step& step) const {
-  if (step.drafting == 0) return 0;
+StepSeconds Replica::drafting(const Step& step) const {
+  if (step.drafting == 0) return {};
   DraftCosts& costs = *settings_.drafting.costs;
-  return static_cast<double>(costs.tokens()) * (costs.propose(step.drafting) + step.drafts_s);
+  return static_cast<double>(costs.tokens()) * (costs.propose(step.drafting) + step.of_drafts);
 }
 
 double Replica::run(const Step& step, double now_s) {
-  const double seconds =
-      times_->weights(step.tokens, step.sequences) + times_->head(step.sampled) + step.sequences_s;
-  const double stage_s =
-      seconds * settings_.stage_imbalance / static_cast<double>(stage_free_s_.size());
+  const StepSeconds all =
+      times_->weights(step.tokens, step.sequences) + times_->head(step.sampled) + step.of_sequences;
+  const StepSeconds stage =
+      settings_.stage_imbalance / static_cast<double>(stage_free_s_.size()) * all;
   // A pipeline drafts before its first stage.
-  const double drafting = drafting_s(step);
-  double end_s = now_s + drafting;
+  const StepSeconds drafts = drafting(step);
+  double end_s = now_s + drafts.all;
   for (double& free_s : stage_free_s_) {
-    end_s = std::max(end_s, free_s) + stage_s;
+    end_s = std::max(end_s, free_s) + stage.all;
     free_s = end_s;
   }
-  occupation_.busy_s += drafting + stage_s;
+  occupation_.busy_s += drafts.all + stage.all;
+  occupation_.compute_bound_s += drafts.compute_bound + stage.compute_bound;
   ++occupation_.steps;
   return end_s;
 }

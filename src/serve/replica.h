@@ -42,7 +42,8 @@ struct Occupation {
   TimeWeighted running;
   TimeWeighted waiting;
   TimeWeighted cache;
-  double busy_s = 0;  ///< in which the first stage runs a step
+  double busy_s = 0;           ///< in which the first stage runs a step
+  double compute_bound_s = 0;  ///< of those, in operators that arithmetic bounds
   std::int64_t steps = 0;
   std::int64_t preemptions = 0;
   std::int64_t decode_steps = 0;    ///< of all sequences
@@ -112,9 +113,9 @@ class Replica {
     std::int64_t tokens = 0;
     std::int64_t sequences = 0;
     std::int64_t sampled = 0;
-    double sequences_s = 0;
+    StepSeconds of_sequences;
     std::int64_t drafting = 0;  ///< sequences with proposals
-    double drafts_s = 0;        ///< of their caches in the drafter
+    StepSeconds of_drafts;      ///< of their caches in the drafter
     bool preempted = false;
   };
 
@@ -138,8 +139,8 @@ class Replica {
   /// Tokens whose cache a request gets when it is admitted.
   [[nodiscard]] std::int64_t reserved_tokens(const Progress& progress) const;
   [[nodiscard]] bool is_smallest(const Batch& batch) const;
-  /// Seconds of the drafter, before the step that checks its proposals.
-  [[nodiscard]] double drafting_s(const Step& step) const;
+  /// The drafter's, before the step that checks its proposals.
+  [[nodiscard]] StepSeconds drafting(const Step& step) const;
   /// Passes the step through the stages; returns its end.
   double run(const Step& step, double now_s);
 

@@ -80,12 +80,16 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
   const double all_s = figures.duration_s * static_cast<double>(replicas.size());
   std::int64_t decode_steps = 0;
   std::int64_t decoded_tokens = 0;
+  double busy_s = 0;
+  double compute_bound_s = 0;
   for (const Replica& replica : replicas) {
     const Occupation& occupation = replica.occupation();
     figures.steps += occupation.steps;
     figures.preemptions += occupation.preemptions;
     decode_steps += occupation.decode_steps;
     decoded_tokens += occupation.decoded_tokens;
+    busy_s += occupation.busy_s;
+    compute_bound_s += occupation.compute_bound_s;
     figures.busy += occupation.busy_s / all_s;
     figures.mean_running += occupation.running.integral() / all_s;
     figures.mean_waiting += occupation.waiting.integral() / all_s;
@@ -97,6 +101,7 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
     raise(figures.peak_waiting, occupation.waiting.peak());
     raise(figures.peak_cache, occupation.cache.peak());
   }
+  figures.compute_share = compute_bound_s / busy_s;
   if (decode_steps > 0) {
     figures.tokens_per_step =
         static_cast<double>(decoded_tokens) / static_cast<double>(decode_steps);

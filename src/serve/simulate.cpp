@@ -7,7 +7,6 @@
 #include "event_loop.h"
 #include "headroom/error.h"
 #include "serve_figures.h"
-#include "served_range.h"
 #include "simulation.h"
 
 namespace headroom {
@@ -161,7 +160,7 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   served.cache = simulation.cache();
   served.figures = simulation.run(question.traffic, question.targets.percentile);
   served.verdict = verdict_of(served.figures, question.targets);
-  served.time_range = detail::served_range(planner, choice, served.figures);
+  served.time_range = planner.time_range(choice, served.figures.compute_share);
   return served;
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "arrivals.h"
-#include "served_range.h"
 #include "simulation.h"
 
 namespace headroom::detail {
@@ -66,7 +65,7 @@ std::vector<ServedPlan> served_plans(Planner& planner, const ServeQuestion& ques
                         simulation.run(question.traffic, question.targets.percentile),
                         {},
                         0};
-      served.time_range = served_range(planner, choice, served.figures);
+      served.time_range = planner.time_range(choice, served.figures.compute_share);
       served.verdict = verdict_of(served.figures, question.targets);
       plans.push_back(served);
     } catch (const IllegalPlan&) {

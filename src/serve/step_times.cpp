@@ -23,27 +23,40 @@ Place place_of(std::int64_t value, std::int64_t step) {
   return {value / step * step, static_cast<double>(value % step) / static_cast<double>(step)};
 }
 
-double between(double low, double high, double fraction) { return low + fraction * (high - low); }
+StepSeconds between(const StepSeconds& low, const StepSeconds& high, double fraction) {
+  return (1 - fraction) * low + fraction * high;
+}
 
 }  // namespace
 
-SampledFunction::SampledFunction(std::int64_t step, std::function<double(std::int64_t)> function)
+StepSeconds weights_of(const PassTime& pass) {
+  return {pass.weights_s + pass.communication_s, pass.weights_bound_s};
+}
+
+StepSeconds head_of(const PassTime& pass) { return {pass.head_s, pass.head_bound_s}; }
+
+StepSeconds sequences_of(const PassTime& pass) {
+  return {pass.sequences_s, pass.sequences_bound_s};
+}
+
+SampledFunction::SampledFunction(std::int64_t step,
+                                 std::function<StepSeconds(std::int64_t)> function)
     : step_(step), function_(std::move(function)) {}
 
-double SampledFunction::at(std::size_t index) {
+StepSeconds SampledFunction::at(std::size_t index) {
   if (index >= values_.size()) {
-    values_.resize(index + 1 + index / 2, std::numeric_limits<double>::quiet_NaN());
+    values_.resize(index + 1 + index / 2, {std::numeric_limits<double>::quiet_NaN(), 0});
   }
-  double& value = values_[index];
-  if (std::isnan(value)) value = function_(static_cast<std::int64_t>(index) * step_);
+  StepSeconds& value = values_[index];
+  if (std::isnan(value.all)) value = function_(static_cast<std::int64_t>(index) * step_);
   return value;
 }
 
-double SampledFunction::operator()(std::int64_t count) {
+StepSeconds SampledFunction::operator()(std::int64_t count) {
   const Place place = place_of(count, step_);
   const auto index = static_cast<std::size_t>(place.below / step_);
   if (place.fraction == 0) return at(index);
-  const double low = at(index);
+  const StepSeconds low = at(index);
   return between(low, at(index + 1), place.fraction);
 }
 
@@ -52,43 +65,42 @@ StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)
       choice_(choice),
       head_(kTokenStep,
             [this](std::int64_t sampled) {
-              return planner_->decode_time(choice_, sampled, 0).head_s;
+              return head_of(planner_->decode_time(choice_, sampled, 0));
             }),
       decode_(kPastStep, [this](std::int64_t past_len) {
-        return planner_->decode_time(choice_, 1, past_len).sequences_s;
+        return sequences_of(planner_->decode_time(choice_, 1, past_len));
       }) {}
 
-double StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
+StepSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
   const std::int64_t adapters = std::min(sequences, planner_->query().adapter.held);
   auto found = weights_.find(adapters);
   if (found == weights_.end()) {
     const auto seconds = [this, adapters](std::int64_t count) {
-      if (count == 0) return 0.0;
-      const PassTime time = planner_->prefill_time(choice_, count, 0, adapters);
-      return time.weights_s + time.communication_s;
+      if (count == 0) return StepSeconds{};
+      return weights_of(planner_->prefill_time(choice_, count, 0, adapters));
     };
     found = weights_.emplace(adapters, SampledFunction(kTokenStep, seconds)).first;
   }
   return found->second(tokens);
 }
 
-double StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
-  if (tokens == 0) return 0;
+StepSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
+  if (tokens == 0) return {};
   const auto key = static_cast<std::uint64_t>(tokens) << 40U | static_cast<std::uint64_t>(past_len);
-  const auto [found, is_new] = chunks_.try_emplace(key, 0);
-  if (is_new) found->second = planner_->prefill_time(choice_, tokens, past_len).sequences_s;
+  const auto [found, is_new] = chunks_.try_emplace(key);
+  if (is_new) found->second = sequences_of(planner_->prefill_time(choice_, tokens, past_len));
   return found->second;
 }
 
-double StepTimes::chunk(std::int64_t tokens, std::int64_t past_len) {
+StepSeconds StepTimes::chunk(std::int64_t tokens, std::int64_t past_len) {
   const Place length = place_of(tokens, kChunkStep);
   const Place past = place_of(past_len, kChunkPastStep);
   const auto of_length = [&](std::int64_t count) {
-    const double low = chunk_at(count, past.below);
+    const StepSeconds low = chunk_at(count, past.below);
     if (past.fraction == 0) return low;
     return between(low, chunk_at(count, past.below + kChunkPastStep), past.fraction);
   };
-  const double low = of_length(length.below);
+  const StepSeconds low = of_length(length.below);
   if (length.fraction == 0) return low;
   return between(low, of_length(length.below + kChunkStep), length.fraction);
 }

@@ -201,6 +201,8 @@ TEST_CASE("throughputs under two batches are at most a fifth too high if experts
     const double error =
         rate / static_cast<double>(ranks) / std::stod(row.at("tokens_per_s_per_device")) - 1;
     MESSAGE(row.at("source"), " ", row.at("phase"), ": ", 100 * error, " %");
+    // DeepSeek's decode comes out 6 % too slow. The fixed time of GEMMs in float8 follows single
+    // kernels of vLLM, SGLang and TensorRT-LLM, which DeepSeek does not use.
     CHECK(error > -0.07);
     CHECK(error < (row.at("source") == "deepseek" ? 0.2 : 0.5));
   }

@@ -72,13 +72,12 @@ TEST_CASE("GEMMs of few rows take longer in float8, beyond their bytes") {
   for (const std::string machine : {"h100-80gb", "h200-141gb", "b200", "b300", "gb200"}) {
     CAPTURE(machine);
     const double longer = median(beyond[machine + ", float8"]) - median(beyond[machine]);
-    CHECK(longer > 1.5);
-    CHECK(longer < 5);
     const Architecture architecture =
         std::get<DatasheetRates>(find_machine(machine).rates).architecture;
-    CHECK(1e6 * (serving_kernel_seconds(architecture, DType::float8) -
-                 serving_kernel_seconds(architecture, DType::bfloat16)) ==
-          doctest::Approx(3));
+    const double predicted = 1e6 * (serving_kernel_seconds(architecture, DType::float8) -
+                                    serving_kernel_seconds(architecture, DType::bfloat16));
+    MESSAGE(machine, ": ", longer, " µs longer, predicted ", predicted);
+    CHECK(std::abs(predicted - longer) < 1.7);
   }
 }
 

@@ -94,6 +94,13 @@ TEST_CASE("a decode step on the host takes the time of its bytes") {
 TEST_CASE("with all layers on the device a step takes as long as without a host") {
   PlanQuestion question = question_about("llama-3-8b", {1, 4096});
   Planner planner(question.model.spec, question.query, question.rates);
+  // Memory bounds the step of one sequence, arithmetic the GEMMs of 512.
+  for (const Load& load : {Load{1, 4096}, Load{512, 128}}) {
+    const PlanTime step = planner.evaluate(PlanChoice{}, load).time;
+    const SplitTime split = report_of("llama-3-8b", {33, 0}, load).result.time;
+    CHECK(split.high_s / split.decode_s ==
+          doctest::Approx(step.high_s / step.iteration_s).epsilon(0.005));
+  }
   const PlanTime whole = planner.evaluate(PlanChoice{}, question.load).time;
   const SplitReport report = report_of("llama-3-8b", {33, 0});
   CHECK(report.result.time.decode_s == doctest::Approx(whole.iteration_s).epsilon(0.005));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "headroom/predict.h"
 #include "headroom/serve.h"
 #include "support/data.h"
 
@@ -343,6 +344,45 @@ TEST_CASE("a report has the range of its plan's steps") {
   CHECK(range_of(16, 512) == doctest::Approx(ranges.memory).epsilon(0.02));
   CHECK(range_of(8000, 1) > 0.7 * ranges.compute + 0.3 * ranges.memory);
   CHECK(range_of(8000, 1) < ranges.compute);
+}
+
+// `analyze` sums the ranges of single operators.
+TEST_CASE("an answer of one token has the range of its prefill") {
+  const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 1));
+  Workload prompt;
+  prompt.seq_len = 2000;
+  prompt.dtype = prompt.kv_dtype = DType::bfloat16;
+  prompt.attention = AttentionImplementation::fused;
+  const TimePrediction time =
+      predict_time(question.plan.model.spec, prompt, find_machine("h100-80gb"), {});
+  CHECK(1 + simulate(question, degrees(1)).time_range ==
+        doctest::Approx(time.high_s / time.total_s).epsilon(0.01));
+}
+
+TEST_CASE("idle time does not change the range of the steps") {
+  const auto range_with = [](double last_s) {
+    TraceArrivals trace;
+    trace.requests.assign(8, {0, 1000, 50});
+    trace.requests.push_back({last_s, 1000, 50});
+    ServeTraffic traffic;
+    traffic.arrivals = trace;
+    return simulate(question_for("llama-3-8b", "h100-80gb", traffic), degrees(1)).time_range;
+  };
+  CHECK(range_with(100) == doctest::Approx(range_with(100'000)));
+}
+
+TEST_CASE("steps with less arithmetic have a range nearer to that of memory") {
+  const ServeQuestion plain = question_for("llama-3-8b", "h100-80gb", users(1, 4, 8000, 8));
+  const TimeRanges ranges = plain.plan.rates.time_range;
+  const double whole = simulate(plain, degrees(1)).time_range;
+  ServeQuestion cached = plain;
+  cached.limits.prefix_hit = 0.9;
+  const double hit = simulate(cached, degrees(1)).time_range;
+  CHECK(ranges.memory < hit);
+  CHECK(hit < whole - 0.1);
+  ServeQuestion apart = question_for("llama-3-8b", "h100-80gb", poisson(1, 32, 8000, 8));
+  apart.limits.prefill_replicas = 1;
+  CHECK(simulate(apart, degrees(1, 1, 2)).time_range == doctest::Approx(whole).epsilon(0.05));
 }
 
 TEST_CASE("a trace is simulated as it is written") {
