@@ -182,7 +182,7 @@ TEST_CASE("random groups have the form that is asked for, in as many bytes as ar
   }
 }
 
-TEST_CASE("GEMMs of weights in groups are measured at every point") {
+TEST_CASE("GEMMs of weights in groups are timed with cold and with warm weights") {
   Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
   LinearProbes probes{Backend::eigen, {}};
   Budget& budget = probes.budgets.emplace_back(budget_of(Effort::quick));

@@ -176,7 +176,7 @@ TEST_CASE("loading the largest weight can take more memory than the run") {
   CHECK(predict_held_weight_bytes(spec, workload, request) < 3 * table / 2);
 }
 
-TEST_CASE("GEMMs of weights in blocks are measured at every point, with inputs in whole blocks") {
+TEST_CASE("GEMMs of weights in blocks are timed cold and warm, with inputs in whole blocks") {
   Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
   LinearProbes probes{Backend::eigen, {}};
   Budget& budget = probes.budgets.emplace_back(budget_of(Effort::quick));
