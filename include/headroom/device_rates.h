@@ -26,6 +26,7 @@ struct DeviceRates {
   Interconnect link;
   bool link_is_assumed = true;     ///< inside a node
   bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
+  double host_bytes_per_s = 32e9;  ///< to the host's memory, in one direction
   Efficiency efficiency;
   double port_fraction = 1;  ///< of a port between nodes, that collectives reach
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;

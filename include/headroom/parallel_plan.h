@@ -127,6 +127,10 @@ enum class PlanRule {
   schedule_pipeline,
   dual_pipe_stages,
   zero_ranks_divide,
+  tensor_overlap_sequence,
+  offload_layers_count,
+  offload_layers_pipeline,
+  loss_chunks_positive,
 };
 
 /// The rule as a sentence about the fields of ParallelPlan, PlanChoice and Load.

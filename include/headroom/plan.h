@@ -45,6 +45,8 @@ struct PlanQuery {
   std::optional<ImageSize> image_size;        ///< of each; default: that of the tower
   std::int64_t audio = 0;                     ///< clips of every sequence, as `images`
   std::optional<std::int64_t> audio_seconds;  ///< of each; default: 30
+  /// Tokens of the expert-parallel rank with the most, over their mean.
+  double expert_imbalance = 1;
   /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
   std::optional<Integer> overhead_bytes;
   // serve
@@ -82,6 +84,11 @@ enum class Offload {
 /// --overlap-grad-reduce and --overlap-param-gather.
 enum class DataOverlap { by_zero, on, off };
 
+/// Sequence parallelism's collectives in the layers run before and after their GEMMs, or beside
+/// them in one chunk per tensor rank (Megatron-LM's --tp-comm-overlap, torchtitan's asynchronous
+/// tensor parallelism).
+enum class TensorOverlap { off, on };
+
 /// A complete plan.
 struct PlanChoice {
   ParallelPlan parallel;
@@ -92,6 +99,14 @@ struct PlanChoice {
   std::int64_t zero_ranks = 0;  ///< that ZeRO shards over, the others are replicas (HSDP); 0: all
   Offload offload = Offload::none;
   DataOverlap overlap = DataOverlap::by_zero;
+  TensorOverlap tensor_overlap = TensorOverlap::off;
+  /// Layers whose saved activations wait in the host's memory (Megatron-LM's
+  /// cpu_offloading_num_layers).
+  std::int64_t offload_layers = 0;
+  /// Chunks of the tokens whose logits, one chunk at a time, are held; 1: all logits, and their
+  /// gradient. With chunks, the loss makes its gradients in the forward pass (arXiv 2410.10989,
+  /// section 3.2).
+  std::int64_t loss_chunks = 1;
   bool operator==(const PlanChoice&) const = default;
 };
 
@@ -124,8 +139,9 @@ void require_legal(const PlanChoice& choice, const Load& load, const ShardingLim
 
 /// Memory of a training step that is neither a state nor saved for the backward pass, by its use.
 struct TrainingBuffers {
-  /// The largest moment of a backward pass: logits in float32 with their gradient, or the gradients
-  /// of one operator's inputs and output, with what is recomputed for it.
+  /// The largest moment of a backward pass: logits in float32 with their gradient, or in chunks one
+  /// chunk of them and the gradient of the head's weights; or the gradients of one operator's
+  /// inputs and output, with what is recomputed for it.
   Integer backward = 0;
   /// Gradients of weights before they are added: Transformer Engine's dummy gradients, one per
   /// distinct shape, or the largest gradient.
@@ -312,6 +328,9 @@ struct FixedDegrees {
   std::int64_t zero_ranks = 0;
   Offload offload = Offload::none;
   DataOverlap overlap = DataOverlap::by_zero;
+  TensorOverlap tensor_overlap = TensorOverlap::off;  ///< of plans with sequence parallelism
+  std::int64_t offload_layers = 0;
+  std::int64_t loss_chunks = 1;
   ExpertTensor expert_tensor = ExpertTensor::divided;
   ExpertExchange expert_exchange = ExpertExchange::direct;
   BatchOverlap batch_overlap = BatchOverlap::none;

@@ -116,6 +116,20 @@ BatchOverlap parse_batch_overlap(const std::string& names, const std::string& wo
   return is_on(names, word) ? BatchOverlap::two_batches : BatchOverlap::none;
 }
 
+TensorOverlap parse_tensor_overlap(const std::string& names, const std::string& word) {
+  return is_on(names, word) ? TensorOverlap::on : TensorOverlap::off;
+}
+
+double parse_imbalance(const std::string& names, const std::string& text) {
+  constexpr double kMost = 1e6;
+  std::string_view rest(text);
+  const auto number = detail::take_decimal(rest);
+  if (!number || !rest.empty() || *number < 1 || *number > kMost) {
+    refuse_value(names, fmt::format("must be from 1 to {}, not \"{}\"", kMost, text));
+  }
+  return *number;
+}
+
 double parse_efficiency(const std::string& names, const std::string& text) {
   constexpr double kLeast = 0.001;
   std::string_view rest(text);

@@ -27,6 +27,10 @@ namespace headroom::cli {
 [[nodiscard]] SequenceParallel parse_sequence_parallel(const std::string& names,
                                                        const std::string& word);
 [[nodiscard]] BatchOverlap parse_batch_overlap(const std::string& names, const std::string& word);
+[[nodiscard]] TensorOverlap parse_tensor_overlap(const std::string& names, const std::string& word);
+
+/// Parses a factor of at least 1. Throws a usage error.
+[[nodiscard]] double parse_imbalance(const std::string& names, const std::string& text);
 
 /// Parses a fraction in [0.001, 1]. Throws a usage error.
 [[nodiscard]] double parse_efficiency(const std::string& names, const std::string& text);

@@ -91,6 +91,13 @@ void add_degrees(Command command, PlanOptions& options) {
       command, "--expert-exchange", fixed.expert_exchange, exchanges,
       "Tokens travel to each of their experts, or once to each node that holds some (direct)")
       .group(kPlanGroup);
+  const auto set_imbalance = [&options](const std::string& text) {
+    options.query.expert_imbalance = parse_imbalance("--expert-imbalance", text);
+  };
+  command
+      .add_text("--expert-imbalance", "FACTOR", set_imbalance,
+                "Tokens of the fullest rank of experts over the mean, such as 1.2 (1)")
+      .group(kPlanGroup);
 }
 
 void add_training_degrees(Command command, PlanOptions& options) {
@@ -208,9 +215,24 @@ void add_training(Command command, PlanOptions& options) {
       {"auto", DataOverlap::by_zero}, {"on", DataOverlap::on}, {"off", DataOverlap::off}};
   training(add_choice(command, "--dp-overlap", options.fixed.overlap, overlaps,
                       "Overlap data-parallel communication with the passes (auto: unless ZeRO 1)"));
+  const auto set_tensor_overlap = [&options](const std::string& word) {
+    options.fixed.tensor_overlap = parse_tensor_overlap("--tp-comm-overlap", word);
+  };
+  training(command.add_optional_text(
+      "--tp-comm-overlap", "on|off", set_tensor_overlap,
+      "Run sequence parallelism's collectives beside the GEMMs of the layers, a chunk per rank "
+      "(off; --tp-comm-overlap alone is on)"));
   const Choices<Offload> offloads{{"none", Offload::none}, {"optimizer", Offload::optimizer}};
   training(add_choice(command, "--offload", options.fixed.offload, offloads,
                       "Training states to keep in host memory (none)"));
+  training(add_count(
+      command, "--cpu-offloading-num-layers", kDegrees,
+      [&](std::int64_t n) { options.fixed.offload_layers = n; },
+      "Layers whose activations wait in host memory for the backward pass (0)"));
+  training(add_count(
+      command, "--loss-chunks", kDegrees, [&](std::int64_t n) { options.fixed.loss_chunks = n; },
+      "Chunks of the tokens whose logits are held one at a time, as Liger's fused linear "
+      "cross-entropy does (1: all logits)"));
   training(add_choice(command, "--optimizer", options.query.states.optimizer, optimizer_choices(),
                       "Optimizer (adam)"));
   add_adapter(command, options);

@@ -204,6 +204,18 @@ std::string engine_command_of(const PlanOptions& options, const PlanQuestion& qu
   return std::move(command.text);
 }
 
+namespace {
+
+/// Throws Error{invalid_input} for an imbalance among ranks of experts that the plan does not have.
+void require_expert_ranks(const PlanOptions& options, std::int64_t expert) {
+  if (options.query.expert_imbalance == 1 || expert > 1) return;
+  throw_invalid_input(
+      "--expert-imbalance is about ranks of experts, and this plan has one for all of them",
+      "add --ep, or leave out --expert-imbalance");
+}
+
+}  // namespace
+
 PlanRequest request_of(const PlanOptions& options) {
   const FixedDegrees& fixed = options.fixed;
   PlanRequest request;
@@ -218,6 +230,7 @@ PlanRequest request_of(const PlanOptions& options) {
   plan.expert_exchange = fixed.expert_exchange;
   plan.batch_overlap = fixed.batch_overlap;
   const std::int64_t used = plan.tensor * plan.pipeline * plan.context;
+  require_expert_ranks(options, plan.expert);
   plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count.value() / used));
   if (plan.devices() != options.count.value()) {
     throw_invalid_input(
@@ -232,6 +245,9 @@ PlanRequest request_of(const PlanOptions& options) {
   request.choice.zero_ranks = fixed.zero_ranks;
   request.choice.offload = fixed.offload;
   request.choice.overlap = fixed.overlap;
+  request.choice.tensor_overlap = fixed.tensor_overlap;
+  request.choice.offload_layers = fixed.offload_layers;
+  request.choice.loss_chunks = fixed.loss_chunks;
   request.micro_batch = fixed.micro_batch;
   return request;
 }

@@ -29,7 +29,8 @@ json to_json(const RankedPlan& plan) {
           {choice.micro_batch, static_cast<int>(choice.recompute.kind), choice.recompute.every,
            static_cast<int>(choice.zero), static_cast<int>(choice.schedule), choice.zero_ranks,
            static_cast<int>(choice.offload), static_cast<int>(choice.overlap),
-           name_of(choice.recompute.modules)},
+           name_of(choice.recompute.modules), static_cast<int>(choice.tensor_overlap),
+           choice.offload_layers, choice.loss_chunks},
           {static_cast<std::int64_t>(plan.memory_bytes / kDigit),
            static_cast<std::int64_t>(plan.memory_bytes % kDigit)},
           plan.iteration_s};
@@ -63,6 +64,9 @@ RankedPlan plan_of(const json& text) {
   plan.choice.zero_ranks = others.at(5);
   plan.choice.offload = enum_of<Offload>(others.at(6));
   plan.choice.overlap = enum_of<DataOverlap>(others.at(7));
+  plan.choice.tensor_overlap = enum_of<TensorOverlap>(others.at(9));
+  plan.choice.offload_layers = others.at(10);
+  plan.choice.loss_chunks = others.at(11);
   const json& digits = text.at(2);
   plan.memory_bytes = digits.at(0).get<std::int64_t>() * kDigit + digits.at(1).get<std::int64_t>();
   plan.iteration_s = text.at(3);

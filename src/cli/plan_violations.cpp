@@ -74,8 +74,8 @@ Wording wording_of(const PlanViolation& violation) {
               "choose fewer stages"};
     case PlanRule::pipeline_separable_layers:
       return {
-          "--pp does not divide layers that share weights, a table of per-layer embeddings or the "
-          "first layer's values",
+          "--pp does not divide layers that share weights, a table of per-layer embeddings or "
+          "tensors of earlier layers",
           "leave out --pp"};
     case PlanRule::interleave_needs_pipeline:
       return {"--interleave requires --pp > 1", "add --pp, or leave out --interleave"};
@@ -149,6 +149,20 @@ Wording wording_of(const PlanViolation& violation) {
       return {fmt::format("--zero-ranks {} does not divide {} replicas",
                           violation.choice.zero_ranks, plan.replicas()),
               "choose a divisor of --dp × --cp; with experts, one that --ep times it divides, too"};
+    case PlanRule::tensor_overlap_sequence:
+      return {
+          "--tp-comm-overlap hides the collectives of sequence parallelism, and this plan has "
+          "none",
+          "add --tp and --sp, or leave out --tp-comm-overlap"};
+    case PlanRule::offload_layers_count:
+      return {fmt::format("--cpu-offloading-num-layers {} is more than {} layers",
+                          violation.choice.offload_layers, limits.layers.total()),
+              "choose at most the number of layers"};
+    case PlanRule::offload_layers_pipeline:
+      return {"--cpu-offloading-num-layers does not apply to a pipeline",
+              "leave out --pp, or keep the activations on the device"};
+    case PlanRule::loss_chunks_positive:
+      return below_one("--loss-chunks", violation.choice.loss_chunks);
     case PlanRule::batch_size_positive:
       return below_one("--batch", violation.load.batch_size);
     case PlanRule::seq_len_positive:

@@ -85,12 +85,14 @@ Json figure_json(const MemoryFigure& figure) {
 }
 
 Json interconnect_json(const Interconnect& link) {
-  return {{"devices_per_node", link.devices_per_node},
-          {"intra_node_kind", text_or_null(link.intra_node_kind)},
-          {"intra_node_bytes_per_s", link.intra_node_bytes_per_s},
-          {"inter_node_kind", text_or_null(link.inter_node_kind)},
-          {"inter_node_bytes_per_s", number_or_null(link.inter_node_bytes_per_s)},
-          {"source", link.source}};
+  Json json{{"devices_per_node", link.devices_per_node},
+            {"intra_node_kind", text_or_null(link.intra_node_kind)},
+            {"intra_node_bytes_per_s", link.intra_node_bytes_per_s},
+            {"inter_node_kind", text_or_null(link.inter_node_kind)},
+            {"inter_node_bytes_per_s", number_or_null(link.inter_node_bytes_per_s)},
+            {"source", link.source}};
+  if (link.host_bytes_per_s) json["host_bytes_per_s"] = *link.host_bytes_per_s;
+  return json;
 }
 
 Json efficiency_json(const Efficiency& efficiency) {

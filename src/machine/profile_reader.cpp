@@ -308,6 +308,7 @@ std::optional<Interconnect> read_interconnect(const Reader& reader) {
   interconnect.source = link.text("source");
   interconnect.intra_node_kind = link.text_or_empty("intra_node_kind");
   interconnect.inter_node_kind = link.text_or_empty("inter_node_kind");
+  if (link.has("host_bytes_per_s")) interconnect.host_bytes_per_s = link.rate("host_bytes_per_s");
   return interconnect;
 }
 

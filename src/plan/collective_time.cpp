@@ -120,6 +120,13 @@ double collective_seconds(const CollectiveMessage& message, const RankSpeed& spe
   return std::min(by_nccl, engine_seconds(message, speed));
 }
 
+/// With chunks of g in the GEMM and c on the link, the end is max(τ·g, g + (τ − 1)·c) in place of
+/// τ·g + (τ − 1)·c.
+double hidden_by_gemms(double seconds, double gemm_s, std::int64_t ranks) noexcept {
+  const auto chunks = static_cast<double>(ranks);
+  return std::min(seconds, gemm_s * (chunks - 1) / chunks);
+}
+
 GroupSpan span_of(std::int64_t ranks, std::int64_t apart, std::int64_t devices_per_node) noexcept {
   const std::int64_t of_node = std::max<std::int64_t>(1, devices_per_node / apart);
   return {ranks, (ranks + of_node - 1) / of_node};

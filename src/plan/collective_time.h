@@ -29,6 +29,14 @@ struct CollectiveLatencies {
 /// Seconds of one collective. All-reduces of up to 8 MiB among the tensor ranks take the engine's
 /// own kernel if that is faster.
 [[nodiscard]] double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed);
+/// Of what a ring of chunks can hide, what runs do: GEMMs in chunks, beside copies, are slower.
+/// Chosen with torchtitan's and Megatron-Bridge's steps at hand (reports/published.md); torchtitan's
+/// alone show 0.24 to 0.61.
+inline constexpr double kHiddenShare = 0.5;
+/// The part of a collective's `seconds` among `ranks` that GEMMs of `gemm_s` hide when both run in
+/// one chunk per rank: a rank has a chunk of its own, so that one chunk's GEMM runs alone while
+/// each other travels beside one.
+[[nodiscard]] double hidden_by_gemms(double seconds, double gemm_s, std::int64_t ranks) noexcept;
 /// Bytes that a rank sends for one collective; of an exchange with experts also those that it
 /// forwards.
 [[nodiscard]] double collective_wire_bytes(const CollectiveMessage& message,

@@ -35,6 +35,32 @@ double kernel_seconds(Architecture architecture) {
   return 5e-6;
 }
 
+/// Bytes per second of a device's link to its host, in one direction: PCIe 5.0 x16 by the
+/// datasheets of H100, B200 and MI300X, 4.0 by that of A100, 3.0 by that of V100. Assumed for other
+/// machines of the architecture that do not state theirs.
+double host_link(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::hopper:
+    case Architecture::blackwell:
+    case Architecture::cdna:
+      return 64e9;
+    case Architecture::volta:
+    case Architecture::turing:
+      return 16e9;
+    case Architecture::ampere:
+    case Architecture::ada:
+    case Architecture::rdna:
+    case Architecture::gaudi:
+    case Architecture::tpu:
+    case Architecture::trainium:
+    case Architecture::apple:
+    case Architecture::cpu:
+    case Architecture::other:
+      break;
+  }
+  return 32e9;
+}
+
 /// Latency of NCCL's all-gather and reduce-scatter on 2 to 8 devices with NVLink, which SimuMax
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
 constexpr double kNcclLatency = 24e-6;
@@ -73,6 +99,7 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.flops_per_s = peak_flops_per_s(profile);
   rates.memory_bytes_per_s = profile.read.back().bytes_per_s;
   rates.memory_bytes = device.memory_bytes;
+  rates.host_bytes_per_s = host_link(device.architecture);
   rates.runtime = runtime_memory(device.architecture);
   // Headroom's own profiles have collectives of processes, but no link.
   const bool has_network = machine.collectives && machine.interconnect;
@@ -95,6 +122,7 @@ void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, Device
   rates.processors = rates.layer_gemm_processors = effective.processors;
   rates.memory_bytes_per_s = sheet.memory_bytes_per_s;
   rates.memory_bytes = sheet.memory.total.bytes;
+  rates.host_bytes_per_s = host_link(sheet.architecture);
   rates.driver_bytes = sheet.memory.total.bytes - sheet.memory.usable.bytes;
   rates.runtime = runtime_memory(sheet.architecture);
   const SourcedEfficiency reached = efficiency_of(sheet, purpose, dtype);
@@ -129,6 +157,7 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   } else {
     add_rates(std::get<DatasheetRates>(machine.rates), purpose, dtype, rates);
   }
+  rates.host_bytes_per_s = rates.link.host_bytes_per_s.value_or(rates.host_bytes_per_s);
   return rates;
 }
 

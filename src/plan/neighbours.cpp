@@ -29,6 +29,11 @@ std::int64_t least_factor(std::int64_t number) {
 
 using Change = std::pair<std::string, PlanChoice>;
 
+void unshard_sequence(PlanChoice& choice) {
+  choice.parallel.sequence = SequenceParallel::off;
+  choice.tensor_overlap = TensorOverlap::off;
+}
+
 void move_devices(const PlanChoice& choice, std::vector<Change>& changes) {
   for (const Degree& from : kDegrees) {
     if (choice.parallel.*from.value == 1) continue;
@@ -38,7 +43,7 @@ void move_devices(const PlanChoice& choice, std::vector<Change>& changes) {
       PlanChoice next = choice;
       next.parallel.*from.value /= factor;
       next.parallel.*to.value *= factor;
-      if (next.parallel.tensor == 1) next.parallel.sequence = SequenceParallel::off;
+      if (next.parallel.tensor == 1) unshard_sequence(next);
       if (next.parallel.pipeline == 1) next.parallel.interleave = 1;
       changes.emplace_back(fmt::format("{} {}, {} {}", from.name, next.parallel.*from.value,
                                        to.name, next.parallel.*to.value),
@@ -58,7 +63,8 @@ void move_experts(const PlanChoice& choice, std::vector<Change>& changes) {
 void change_schedule(const PlanChoice& choice, std::vector<Change>& changes) {
   const bool on = choice.parallel.sequence == SequenceParallel::on;
   PlanChoice next = choice;
-  next.parallel.sequence = on ? SequenceParallel::off : SequenceParallel::on;
+  next.parallel.sequence = SequenceParallel::on;
+  if (on) unshard_sequence(next);
   changes.emplace_back(on ? "without sp" : "with sp", next);
   for (const std::int64_t micro_batch : {choice.micro_batch * 2, choice.micro_batch / 2}) {
     next = choice;

@@ -39,6 +39,16 @@ bool shards_evenly(const PlanChoice& choice) noexcept {
   return copies % shards == 0;
 }
 
+std::optional<PlanRule> broken_offload_rule(const PlanChoice& choice,
+                                            const ShardingLimits& limits) noexcept {
+  if (choice.offload_layers == 0) return std::nullopt;
+  const bool counts = choice.offload_layers > 0 && limits.training &&
+                      choice.offload_layers <= limits.layers.total();
+  if (!counts) return PlanRule::offload_layers_count;
+  if (choice.parallel.pipeline > 1) return PlanRule::offload_layers_pipeline;
+  return std::nullopt;
+}
+
 /// A plan divides sequences whose length is a multiple of this.
 std::int64_t seq_len_divisor(const ParallelPlan& plan) {
   const std::int64_t context = plan.context > 1 ? 2 * plan.context : 1;
@@ -67,7 +77,12 @@ std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
   if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
   if (const auto rule = broken_schedule_rule(choice, load, limits)) return rule;
   if (!shards_evenly(choice)) return PlanRule::zero_ranks_divide;
-  return std::nullopt;
+  const bool overlaps = choice.tensor_overlap == TensorOverlap::on;
+  if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
+    return PlanRule::tensor_overlap_sequence;
+  }
+  if (choice.loss_chunks < 1) return PlanRule::loss_chunks_positive;
+  return broken_offload_rule(choice, limits);
 }
 
 IllegalPlan::IllegalPlan(const PlanViolation& violation)

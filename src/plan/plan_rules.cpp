@@ -33,8 +33,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::pipeline_trains, "pipeline of an encoder-decoder applies only to training"},
     {PlanRule::pipeline_layers, "pipeline must not exceed the number of layers"},
     {PlanRule::pipeline_separable_layers,
-     "pipeline does not divide layers that share weights, a table of per-layer embeddings or the "
-     "first layer's values"},
+     "pipeline does not divide layers that share weights, a table of per-layer embeddings or "
+     "tensors of earlier layers"},
     {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
     {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
     {PlanRule::interleave_layers,
@@ -65,6 +65,11 @@ constexpr Requirement kRequirements[] = {
      "dual_pipe requires an even pipeline and at least 2 · pipeline micro-batches"},
     {PlanRule::zero_ranks_divide,
      "zero_ranks must divide data · context, and expert · zero_ranks must if there are experts"},
+    {PlanRule::tensor_overlap_sequence, "tensor_overlap requires sequence"},
+    {PlanRule::offload_layers_count,
+     "offload_layers must be from 0 to the number of layers, and 0 when serving"},
+    {PlanRule::offload_layers_pipeline, "offload_layers requires pipeline = 1"},
+    {PlanRule::loss_chunks_positive, "loss_chunks must be at least 1"},
 };
 static_assert(detail::lists_every<kRequirements>(&Requirement::rule));
 

@@ -1,8 +1,10 @@
 #include "rank_program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "collective_time.h"
@@ -116,6 +118,52 @@ Expr permuted_bytes(const Node& node) {
   return experts->rows * experts->per_token * experts->in_features * Symbol::activation_bytes;
 }
 
+/// Seconds of some operators together.
+PassSeconds seconds_of(const std::vector<std::size_t>& operators,
+                       const std::vector<OperatorSeconds>& seconds) {
+  PassSeconds sum;
+  for (const std::size_t one : operators) {
+    sum.forward_s += seconds.at(one).forward_s;
+    sum.backward_s += seconds.at(one).backward_s;
+  }
+  return sum;
+}
+
+/// Paths of the operators on tokens that expert parallelism exchanges.
+std::set<std::string> exchanged_paths(const Graph& graph) {
+  std::set<std::string> paths;
+  for (const Block& block : graph.blocks) {
+    bool exchanged = false;
+    for (const Node& node : block.nodes) {
+      const auto* const op = std::get_if<Collective>(&node.op);
+      if (op != nullptr && op->group == RankGroup::expert) {
+        exchanged = op->dispatch == Dispatch::forward;
+      } else if (exchanged) {
+        paths.insert(block.path + "." + node.path);
+      }
+    }
+  }
+  return paths;
+}
+
+/// True for the GEMMs of a layer that can run beside the collective at `node`: those that read the
+/// sequence that it gathers, or make the sums that it scatters.
+bool is_beside(const Node& gemm, const Node& node) {
+  if (kind_of(gemm.op) != OpKind::linear) return false;
+  switch (std::get<Collective>(node.op).forward) {
+    case CollectiveKind::all_gather:
+      return std::ranges::count(gemm.inputs, node.output) > 0;
+    case CollectiveKind::reduce_scatter:
+      return gemm.output == node.inputs.front();
+    case CollectiveKind::none:
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_to_all:
+    case CollectiveKind::send:
+      break;
+  }
+  return false;
+}
+
 /// The module that a collective belongs to: of the operator that reads what arrives, else of the
 /// one before. Modules run from their first collective to their last.
 LayerPart part_of_collective(const Block& block, const Node& node) {
@@ -155,6 +203,7 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
   compile_nodes(graph, analysis, whole);
   compile_saved(graph, analysis);
   compile_memory(graph, analysis);
+  compile_head(graph, analysis, whole);
   if (graph.options.phase == Phase::train) compile_gradients(graph);
 }
 
@@ -171,9 +220,9 @@ double RankProgram::CompiledGemm::tiled_share(const SymbolValues& values,
   return detail::tiled_share(sizes, processors);
 }
 
-double RankProgram::CompiledNode::all_bytes(const SymbolValues& values,
+double RankProgram::CompiledNode::all_bytes(const SymbolValues& values, double load,
                                             std::int64_t adapters) const {
-  double sum = as_double(bytes, values);
+  double sum = load * as_double(bytes, values);
   for (const CompiledRead& read : reads) {
     sum += read.bytes(values, adapters);
   }
@@ -186,13 +235,20 @@ double RankProgram::CompiledNode::fixed_seconds(const SymbolValues& values,
   return as_double(layers, values) * (layer_gemm ? speed.layer_gemm_kernel_s : speed.kernel_s);
 }
 
+Integer RankProgram::CompiledBytes::evaluate(const SymbolValues& values,
+                                             const RankSpeed& speed) const {
+  const Integer mean = bytes.evaluate(values);
+  if (!on_exchanged_tokens || speed.expert_load == 1) return mean;
+  return static_cast<Integer>(std::ceil(speed.expert_load * static_cast<double>(mean)));
+}
+
 OperatorSeconds RankProgram::CompiledNode::serving_seconds(const SymbolValues& values,
                                                            const RankSpeed& speed,
                                                            std::int64_t adapters) const {
   const bool tiled = gemm && processors(speed) > 0;
   const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
-  const double arithmetic_s = share * as_double(flops, values) / flops_per_s(speed);
-  const double memory_s = all_bytes(values, adapters) / speed.memory_bytes_per_s;
+  const double arithmetic_s = load(speed) * share * as_double(flops, values) / flops_per_s(speed);
+  const double memory_s = all_bytes(values, load(speed), adapters) / speed.memory_bytes_per_s;
   return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s), 0,
           arithmetic_s > memory_s ? arithmetic_s : 0};
 }
@@ -202,13 +258,13 @@ OperatorSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& 
   TrainingWork work;
   work.kind = kind;
   work.layers = as_double(layers, values);
-  work.flops = as_double(flops, values);
-  work.backward_flops = as_double(backward_flops, values);
+  work.flops = load(speed) * as_double(flops, values);
+  work.backward_flops = load(speed) * as_double(backward_flops, values);
   work.weights = as_double(weights, values);
   work.trained_weights = as_double(trained, values);
   const auto weight_bytes = static_cast<double>(bytes_of(DType::bfloat16));
-  work.bytes = std::max(0.0, as_double(bytes, values) - weight_bytes * work.weights);
-  work.permuted_bytes = as_double(permuted_bytes, values);
+  work.bytes = load(speed) * std::max(0.0, as_double(bytes, values) - weight_bytes * work.weights);
+  work.permuted_bytes = load(speed) * as_double(permuted_bytes, values);
   work.permutations = permutations;
   const PassSeconds seconds = detail::training_seconds(
       work, {flops_per_s(speed), speed.memory_bytes_per_s, speed.whole_memory_bytes_per_s,
@@ -272,23 +328,39 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
 void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole) {
   const SectionMap sections(graph);
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
+  const std::set<std::string> exchanged = exchanged_paths(graph);
+  const auto is_exchanged = [&](const Block& block, const Node& node) {
+    return exchanged.contains(block.path + "." + node.path);
+  };
   Expr logits;
   std::size_t next = 0;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     const Block& block = graph.blocks[i];
-    bool exchanged = false;
+    std::map<const Node*, std::size_t> places;
+    const std::size_t first_collective = collectives_.size();
+    std::vector<const Node*> collectives;
     for (const Node& node : block.nodes) {
       const Section section = sections.of(i, node);
       const NodeAnalysis& cost = analysis.nodes.at(next++);
       if (const auto* op = std::get_if<Collective>(&node.op)) {
         compile_collective(section, *op, block.repeat, part_of_collective(block, node));
-        if (op->group == RankGroup::expert) exchanged = op->dispatch == Dispatch::forward;
+        if (is_exchanged(block, node)) collectives_.back().on_exchanged_tokens = true;
+        collectives.push_back(&node);
         continue;
       }
+      places.emplace(&node, nodes_.size());
       nodes_.push_back(compiled_node(section, block, node, cost, whole));
-      nodes_.back().on_exchanged_tokens = exchanged;
+      nodes_.back().on_exchanged_tokens = is_exchanged(block, node);
       if (kind_of(node.op) == OpKind::loss) {
         logits += graph.tensors[node.inputs.front()].elements() * Symbol::activation_bytes;
+      }
+    }
+    for (std::size_t j = 0; block.is_layers() && j < collectives.size(); ++j) {
+      if (std::get<Collective>(collectives[j]->op).group != RankGroup::tensor) continue;
+      for (const auto& [node, place] : places) {
+        if (is_beside(*node, *collectives[j])) {
+          collectives_[first_collective + j].gemms.push_back(place);
+        }
       }
     }
   }
@@ -300,13 +372,30 @@ void RankProgram::compile_collective(const Section& section, const Collective& o
                                      const Expr& repeat, LayerPart part) {
   collectives_.push_back({section, op.group, op.forward, op.backward, op.dispatch,
                           CompiledExpr(op.bytes, constants_), CompiledExpr(repeat, constants_),
-                          op.routing, part});
+                          op.routing, part, op.routing.has_value()});
+}
+
+/// The gradient of the last GEMM before the loss.
+void RankProgram::compile_head(const Graph& graph, const Analysis& analysis, const Graph& whole) {
+  Expr elements;
+  std::size_t next = 0;
+  for (const Block& block : graph.blocks) {
+    Expr last;
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      const Expr trained = gemm_weights(whole, node, cost).trained;
+      if (kind_of(node.op) == OpKind::linear) last = trained;
+      if (kind_of(node.op) == OpKind::loss) elements += last;
+    }
+  }
+  head_gradient_ = CompiledExpr(elements * Symbol::activation_bytes, constants_);
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
   const std::map<std::string, Section> sections = sections_by_path(graph);
   const std::set<std::string> without_backward = paths_without_backward(graph);
+  const std::set<std::string> exchanged = exchanged_paths(graph);
   for (const SavedTensor& saved : analysis.saved) {
     if (without_backward.contains(saved.path)) continue;
     Section section = sections.at(saved.path);
@@ -315,13 +404,20 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
     // Rotary tables are equal for all sequences; an encoder's output comes with each micro-batch.
     const bool table = all_layers && saved.bytes.degree(Symbol::batch_size) == 0;
     if (all_layers && !table) section = {Section::Kind::main_every, 0};
-    saved_.push_back({section, saved.part, table, compiled(saved.repeat * saved.bytes)});
+    const bool logits =
+        section.kind == Section::Kind::main_last && saved.bytes.degree(Symbol::vocab_size) > 0;
+    saved_.push_back({section,
+                      saved.part,
+                      table,
+                      logits,
+                      {compiled(saved.repeat * saved.bytes), exchanged.contains(saved.path)}});
   }
 }
 
 void RankProgram::compile_gradients(const Graph& graph) {
   const SectionMap sections(graph);
-  std::vector<std::pair<std::size_t, Expr>> seen;
+  const std::set<std::string> exchanged = exchanged_paths(graph);
+  std::vector<std::tuple<std::size_t, Expr, bool>> seen;
   for (std::size_t i = 0; i < graph.blocks.size(); ++i) {
     if (!graph.blocks[i].is_layers()) continue;
     for (const Node& node : graph.blocks[i].nodes) {
@@ -329,22 +425,24 @@ void RankProgram::compile_gradients(const Graph& graph) {
       Expr elements = graph.tensors[node.output].elements();
       for (const TensorId input : node.inputs) elements += graph.tensors[input].elements();
       const Expr bytes = (elements * Symbol::activation_bytes).substitute(constants_);
-      const std::pair<std::size_t, Expr> one(section.layer_kind, bytes);
+      const bool of_exchanged = exchanged.contains(graph.blocks[i].path + "." + node.path);
+      const std::tuple one(section.layer_kind, bytes, of_exchanged);
       if (std::ranges::find(seen, one) != seen.end()) continue;
       seen.push_back(one);
-      gradients_.push_back({section, CompiledExpr(bytes, constants_)});
+      gradients_.push_back({section, {CompiledExpr(bytes, constants_), of_exchanged}});
     }
   }
 }
 
 void RankProgram::compile_memory(const Graph& graph, const Analysis& analysis) {
   const auto compiled = [&](const Expr& expr) { return CompiledExpr(expr, constants_); };
-  std::vector<Expr> seen;
+  const std::set<std::string> exchanged = exchanged_paths(graph);
+  std::vector<std::pair<Expr, bool>> seen;
   for (const LiveBytes& live : analysis.live) {
-    const Expr bytes = live.bytes.substitute(constants_);
-    if (std::ranges::find(seen, bytes) != seen.end()) continue;
-    seen.push_back(bytes);
-    live_.push_back(compiled(bytes));
+    const std::pair one(live.bytes.substitute(constants_), exchanged.contains(live.path));
+    if (std::ranges::find(seen, one) != seen.end()) continue;
+    seen.push_back(one);
+    live_.push_back({compiled(one.first), one.second});
   }
   const std::vector<CacheTensor> caches = cache_tensors(graph);
   for (const Block& block : graph.blocks) {
@@ -368,33 +466,40 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
                              std::int64_t adapters) const {
   RankCosts costs;
   costs.layers.resize(layer_inputs_.size());
+  std::vector<OperatorSeconds> seconds;
+  seconds.reserve(nodes_.size());
   for (const CompiledNode& node : nodes_) {
-    const OperatorSeconds seconds = trains_ ? node.training_seconds(values, speed)
-                                            : node.serving_seconds(values, speed, adapters);
-    node.add_to(section_of(costs, node.section), seconds, values);
+    seconds.push_back(trains_ ? node.training_seconds(values, speed)
+                              : node.serving_seconds(values, speed, adapters));
+    node.add_to(section_of(costs, node.section), seconds.back(), values);
   }
-  add_communication(values, speed, costs);
+  add_communication(values, speed, seconds, costs);
   for (const CompiledSaved& saved : saved_) {
     SectionCosts& section = section_of(costs, saved.section);
-    const Integer bytes = saved.bytes.evaluate(values);
+    const Integer bytes = saved.bytes.evaluate(values, speed);
     (saved.table ? costs.tables : section.saved) += bytes;
+    if (saved.logits) costs.saved_logits += bytes;
     section.saved_parts.at(static_cast<std::size_t>(saved.part)) += bytes;
   }
   for (const CompiledGradients& gradients : gradients_) {
     Integer& largest = section_of(costs, gradients.section).largest_gradients;
-    largest = std::max(largest, gradients.bytes.evaluate(values));
+    largest = std::max(largest, gradients.bytes.evaluate(values, speed));
   }
-  for (const CompiledExpr& live : live_) costs.peak = std::max(costs.peak, live.evaluate(values));
+  for (const CompiledBytes& live : live_) {
+    costs.peak = std::max(costs.peak, live.evaluate(values, speed));
+  }
   for (std::size_t i = 0; i < costs.layers.size(); ++i) {
     costs.layers[i].layer_inputs = layer_inputs_[i].evaluate(values);
     costs.kv_cache.push_back(kv_cache_[i].evaluate(values));
   }
   costs.logits = logits_->evaluate(values);
+  if (trains_) costs.head_gradient = head_gradient_->evaluate(values);
   if (hidden_) costs.hidden = hidden_->evaluate(values);
   return costs;
 }
 
 void RankProgram::add_communication(const SymbolValues& values, const RankSpeed& speed,
+                                    const std::vector<OperatorSeconds>& seconds,
                                     RankCosts& costs) const {
   for (const CompiledCollective& collective : collectives_) {
     SectionCosts& section = section_of(costs, collective.section);
@@ -403,9 +508,19 @@ void RankProgram::add_communication(const SymbolValues& values, const RankSpeed&
       return repeat * collective_seconds(collective.message_in(pass, values, speed), speed);
     };
     const double forward = seconds_in(Dispatch::forward);
+    const double backward = seconds_in(Dispatch::backward);
+    const auto part = static_cast<std::size_t>(collective.part);
     section.forward_communication_s += forward;
-    section.backward_communication_s += seconds_in(Dispatch::backward);
-    section.part_communication_s.at(static_cast<std::size_t>(collective.part)) += forward;
+    section.backward_communication_s += backward;
+    section.part_communication_s.at(part) += forward;
+    const PassSeconds gemms = seconds_of(collective.gemms, seconds);
+    const double hidden =
+        kHiddenShare * hidden_by_gemms(forward, gemms.forward_s, speed.tensor_ranks);
+    section.forward_hidden_s += hidden;
+    section.part_hidden_s.at(part) += hidden;
+    // The gradients of the input or those of the weights: half of the backward pass.
+    section.backward_hidden_s +=
+        kHiddenShare * hidden_by_gemms(backward, gemms.backward_s / 2, speed.tensor_ranks);
     if (collective.dispatch == Dispatch::forward) section.dispatch_s += forward;
     if (collective.dispatch == Dispatch::backward) section.combine_s += forward;
   }
@@ -415,8 +530,9 @@ CollectiveMessage RankProgram::CompiledCollective::message_in(Dispatch pass,
                                                               const SymbolValues& values,
                                                               const RankSpeed& speed) const {
   const double share = dispatch == pass ? speed.dispatch_share : 1;
-  return {group, pass == Dispatch::backward ? backward : forward, share * as_double(bytes, values),
-          routing};
+  const double load = on_exchanged_tokens ? speed.expert_load : 1;
+  return {group, pass == Dispatch::backward ? backward : forward,
+          load * share * as_double(bytes, values), routing};
 }
 
 std::vector<RankProgram::RepeatedCollective> RankProgram::collectives(

@@ -30,6 +30,10 @@ struct SectionCosts {
   double combine_s = 0;   ///< and back
   /// Forward communication by the LayerPart that runs it again.
   std::array<double, kLayerParts> part_communication_s{};
+  // Parts of the communication that GEMMs hide with TensorOverlap::on.
+  double forward_hidden_s = 0;
+  double backward_hidden_s = 0;
+  std::array<double, kLayerParts> part_hidden_s{};
   double forward_flops = 0;
   Integer saved = 0;  ///< bytes for the backward pass without recompute
   std::array<Integer, kLayerParts> saved_parts{};  ///< by the LayerPart that drops them
@@ -45,6 +49,8 @@ struct RankCosts {
   Integer peak = 0;               ///< bytes of live activations
   std::vector<Integer> kv_cache;  ///< bytes by kind
   Integer logits = 0;             ///< bytes of one copy
+  Integer saved_logits = 0;       ///< bytes with one value per word, saved outside the layers
+  Integer head_gradient = 0;      ///< bytes of the gradient of the head's weights
   Integer hidden = 0;             ///< bytes that a stage sends on, an encoder's output included
 };
 
@@ -67,6 +73,7 @@ struct RankSpeed {
   std::int64_t context_nodes = 1;
   double context_bytes_per_s = 1;
   ExpertLinks expert;
+  double expert_load = 1;     ///< tokens of the fullest rank of experts over the mean
   double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
   double whole_memory_bytes_per_s = 1;  ///< by the datasheet
   double gradient_bytes = 4;            ///< training: of a weight's gradient
@@ -155,7 +162,12 @@ class RankProgram {
     CompiledExpr permuted_bytes;  ///< training: one copy of the tokens, as sent to experts
     double permutations;
 
-    [[nodiscard]] double all_bytes(const SymbolValues& values, std::int64_t adapters) const;
+    [[nodiscard]] double all_bytes(const SymbolValues& values, double load,
+                                   std::int64_t adapters) const;
+    /// The fullest rank's tokens over the mean.
+    [[nodiscard]] double load(const RankSpeed& speed) const {
+      return on_exchanged_tokens ? speed.expert_load : 1;
+    }
     [[nodiscard]] double flops_per_s(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
     }
@@ -182,33 +194,45 @@ class RankProgram {
     CompiledExpr repeat;
     std::optional<TokenRouting> routing;
     LayerPart part;
+    bool on_exchanged_tokens = false;
+    std::vector<std::size_t> gemms{};  ///< nodes_ that can hide it
 
     /// One collective in the pass that `pass` names.
     [[nodiscard]] CollectiveMessage message_in(Dispatch pass, const SymbolValues& values,
                                                const RankSpeed& speed) const;
   };
+  /// Bytes, of which those that hold exchanged tokens grow with RankSpeed::expert_load.
+  struct CompiledBytes {
+    CompiledExpr bytes;
+    bool on_exchanged_tokens = false;
+
+    [[nodiscard]] Integer evaluate(const SymbolValues& values, const RankSpeed& speed) const;
+  };
   struct CompiledGradients {
     Section section;
-    CompiledExpr bytes;
+    CompiledBytes bytes;
   };
   struct CompiledSaved {
     Section section;
     LayerPart part;
     bool table;
-    CompiledExpr bytes;
+    bool logits;
+    CompiledBytes bytes;
   };
 
   void compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole);
   void compile_collective(const Section& section, const Collective& op, const Expr& repeat,
                           LayerPart part);
+  void compile_head(const Graph& graph, const Analysis& analysis, const Graph& whole);
   [[nodiscard]] CompiledNode compiled_node(const Section& section, const Block& block,
                                            const Node& node, const NodeAnalysis& analysis,
                                            const Graph& whole) const;
   void compile_saved(const Graph& graph, const Analysis& analysis);
   void compile_gradients(const Graph& graph);
   void compile_memory(const Graph& graph, const Analysis& analysis);
+  /// `seconds` are those of nodes_.
   void add_communication(const SymbolValues& values, const RankSpeed& speed,
-                         RankCosts& costs) const;
+                         const std::vector<OperatorSeconds>& seconds, RankCosts& costs) const;
 
   Bindings constants_;
   bool trains_ = false;
@@ -217,10 +241,11 @@ class RankProgram {
   std::vector<CompiledCollective> collectives_;
   std::vector<CompiledSaved> saved_;
   std::vector<CompiledGradients> gradients_;  ///< training: of each operator in a layer
-  std::vector<CompiledExpr> live_;
+  std::vector<CompiledBytes> live_;
   std::vector<CompiledExpr> layer_inputs_;  ///< by kind
   std::vector<CompiledExpr> kv_cache_;      ///< by kind
   std::optional<CompiledExpr> logits_;
+  std::optional<CompiledExpr> head_gradient_;  ///< training
   std::optional<CompiledExpr> hidden_;
 };
 

@@ -102,6 +102,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.context_bytes_per_s = rate_among(plan.context, plan.tensor);
   speed.expert = expert_links(plan);
   speed.dispatch_share = dispatch_share(query);
+  if (plan.expert > 1) speed.expert_load = query.expert_imbalance;
   speed.layer_gemm_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix;
   return speed;
 }

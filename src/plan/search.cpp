@@ -187,6 +187,10 @@ class CellSearch {
     choice.zero_ranks = fixed.zero_ranks;
     choice.offload = fixed.offload;
     choice.overlap = fixed.overlap;
+    const bool shards_sequence = cell.sequence == SequenceParallel::on;
+    choice.tensor_overlap = shards_sequence ? fixed.tensor_overlap : TensorOverlap::off;
+    choice.offload_layers = fixed.offload_layers;
+    choice.loss_chunks = fixed.loss_chunks;
     if (broken_rule(choice.parallel, limits_)) return;
     choice.parallel.expert = cell.expert;
     choice.parallel.batch_overlap = fixed.batch_overlap;

@@ -17,10 +17,13 @@ void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_
   for (std::size_t i = 0; i < kLayerParts; ++i) {
     sum.part_s[i] += fraction * kind.part_s[i];
     sum.part_communication_s[i] += fraction * kind.part_communication_s[i];
+    sum.part_hidden_s[i] += fraction * kind.part_hidden_s[i];
     sum.saved_parts[i] += fraction_of_bytes(kind.saved_parts[i], layers, all_layers);
   }
   sum.forward_communication_s += fraction * kind.forward_communication_s;
   sum.backward_communication_s += fraction * kind.backward_communication_s;
+  sum.forward_hidden_s += fraction * kind.forward_hidden_s;
+  sum.backward_hidden_s += fraction * kind.backward_hidden_s;
   sum.forward_flops += fraction * kind.forward_flops;
   sum.saved += fraction_of_bytes(kind.saved, layers, all_layers);
   sum.layer_inputs += fraction_of_bytes(kind.layer_inputs, layers, all_layers);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "saved_activations.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -13,22 +15,44 @@ namespace {
 /// take processors and bandwidth from the GEMMs.
 constexpr double kPyTorchBackward = 1.35;
 
+/// Seconds of a forward pass's communication that GEMMs do not hide.
+double forward_communication(const SectionCosts& costs, const StepPasses& passes) {
+  const bool hides = passes.tensor_overlap == TensorOverlap::on;
+  return costs.forward_communication_s - (hides ? costs.forward_hidden_s : 0);
+}
+
 void add_section(const SectionCosts& costs, const StepPasses& passes, MicroBatchTime& time) {
   time.forward_s += costs.forward_s;
   time.backward_s += passes.backward * costs.backward_s;
-  time.forward_communication_s += costs.forward_communication_s;
+  time.forward_communication_s += forward_communication(costs, passes);
   time.backward_communication_s += costs.backward_communication_s;
+  if (passes.tensor_overlap == TensorOverlap::on) {
+    time.backward_communication_s -= costs.backward_hidden_s;
+  }
 }
 
 /// The forward of the modules that run again, with their collectives (Megatron-LM's checkpoint runs
 /// all of them).
-void add_recomputed(const SectionCosts& layers, const RecomputeModules& modules,
-                    MicroBatchTime& time) {
+void add_recomputed(const SectionCosts& layers, const StepPasses& passes, MicroBatchTime& time) {
+  const bool hides = passes.tensor_overlap == TensorOverlap::on;
   for (std::size_t i = 0; i < kLayerParts; ++i) {
-    if (!modules.recompute(static_cast<LayerPart>(i))) continue;
+    if (!passes.recompute.modules.recompute(static_cast<LayerPart>(i))) continue;
     time.backward_s += layers.part_s[i];
-    time.backward_communication_s += layers.part_communication_s[i];
+    time.backward_communication_s +=
+        layers.part_communication_s[i] - (hides ? layers.part_hidden_s[i] : 0);
   }
+}
+
+/// Adds what copies of offloaded activations take beyond the passes.
+void add_copies(const StageCosts& layers, const PlanChoice& choice, const StepPasses& passes,
+                const PipelineStage& stage, MicroBatchTime& time) {
+  if (choice.offload_layers == 0) return;
+  const Integer saved = saved_by_layers(layers, choice, stage, choice.parallel.interleave);
+  const double copies_s =
+      static_cast<double>(offloaded_bytes(saved, choice, stage)) / passes.host_bytes_per_s;
+  time.forward_communication_s = std::max(time.forward_communication_s, copies_s - time.forward_s);
+  time.backward_communication_s =
+      std::max(time.backward_communication_s, copies_s - time.backward_s);
 }
 
 /// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm
@@ -42,14 +66,14 @@ Integer optimizer_bytes(const SectionStates& states, const PlanChoice& choice) {
   return 2 * updated.optimizer + 2 * updated.gradients + updated.weights + stored.gradients;
 }
 
-/// Bytes per second over PCIe to the host, and of the host's memory for one device's states.
-constexpr double kHostLinkBytes = 32e9;    // PCIe 4.0 x16; assumed
+/// Bytes per second of the host's memory for one device's states.
 constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for eight devices; assumed
 
 }  // namespace
 
-StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy) noexcept {
-  StepPasses passes{choice.recompute};
+StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy,
+                     const DeviceRates& rates) noexcept {
+  StepPasses passes{choice.recompute, 1, choice.tensor_overlap, rates.host_bytes_per_s};
   const bool shards = choice.zero == Zero::gradients || choice.zero == Zero::weights;
   const bool in_pytorch = shards && choice.parallel.replicas() > 1;
   const bool in_float8 = info(policy.recipe).arithmetic == DType::float8;
@@ -64,22 +88,24 @@ MicroBatchTime layers_time(const SectionCosts& layers, const StepPasses& passes)
     case Recompute::none:
       break;
     case Recompute::selective:
-      add_recomputed(layers, passes.recompute.modules, time);
+      add_recomputed(layers, passes, time);
       break;
     case Recompute::full:
       time.backward_s += layers.forward_s;
-      time.backward_communication_s += layers.forward_communication_s;
+      time.backward_communication_s += forward_communication(layers, passes);
       break;
   }
   return time;
 }
 
 MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
-                          const StepPasses& passes, const PipelineStage& stage) {
+                          const PlanChoice& choice, const StepPasses& passes,
+                          const PipelineStage& stage) {
   MicroBatchTime time = layers_time(layers.layers, passes);
   for (std::size_t i = 0; i < costs.outside.size(); ++i) {
     if (stage.runs(static_cast<Section::Kind>(i))) add_section(costs.outside[i], passes, time);
   }
+  add_copies(layers, choice, passes, stage, time);
   return time;
 }
 
@@ -105,7 +131,7 @@ double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
   const StateBytes updated = stored_by_rank(states, sharded);
   const auto link = static_cast<double>(2 * updated.weights);
   const auto states_moved = static_cast<double>(2 * updated.optimizer);
-  return link / kHostLinkBytes + states_moved / kHostMemoryBytes;
+  return link / rates.host_bytes_per_s + states_moved / kHostMemoryBytes;
 }
 
 }  // namespace headroom::detail

@@ -13,18 +13,24 @@ namespace headroom::detail {
 struct StepPasses {
   Recomputation recompute;
   double backward = 1;  ///< seconds of a backward pass over those of Megatron-LM's kernels
+  TensorOverlap tensor_overlap = TensorOverlap::off;
+  double host_bytes_per_s = 1;  ///< of copies to the host's memory, or from it
 };
 
 /// Plans that shard gradients or weights run in PyTorch (FSDP, DeepSpeed), whose backward pass
 /// takes longer (docs/device-time.md), unless Transformer Engine's or DeepSeek's recipe does.
-[[nodiscard]] StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy) noexcept;
+[[nodiscard]] StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy,
+                                   const DeviceRates& rates) noexcept;
 
 /// Seconds of one micro-batch in layers with these costs.
 [[nodiscard]] MicroBatchTime layers_time(const SectionCosts& layers, const StepPasses& passes);
 
-/// Seconds of one micro-batch on a stage, its sections outside the layers included.
+/// Seconds of one micro-batch on a stage, its sections outside the layers included. A pass takes
+/// its own time or that of the offloaded activations' copies, whichever is longer; the rest of the
+/// copies counts as communication.
 [[nodiscard]] MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
-                                        const StepPasses& passes, const PipelineStage& stage);
+                                        const PlanChoice& choice, const StepPasses& passes,
+                                        const PipelineStage& stage);
 
 /// Seconds of all calls of a data-parallel collective that do not overlap with the passes of the
 /// slowest stage, which has `layers` layers; one call takes `seconds`. If it overlaps, it runs

@@ -105,18 +105,18 @@ StepTimes Planner::Implementation::step_times(const PlanChoice& choice, const Lo
       costs(Pass::train, plan,
             with_tower_inputs(workload_of(Pass::train, choice.micro_batch, load.seq_len, 0)));
   const detail::RankStates& rank_states = states(plan);
-  const detail::StepPasses passes = detail::passes_of(choice, query.states);
+  const detail::StepPasses passes = detail::passes_of(choice, query.states, rates);
   const auto chunks = static_cast<std::size_t>(plan.interleave);
   Extremes extremes;
   for (const PipelineStage& stage : all_stages(plan)) {
     const detail::StageCosts whole = stage_costs(rank, rank_states, kinds, stage);
-    extremes.add(stage, stage_time(rank, whole, passes, stage),
+    extremes.add(stage, stage_time(rank, whole, choice, passes, stage),
                  detail::all_states(whole, rank_states, stage));
     std::vector<MicroBatchTime>& of_stage = times.stages.emplace_back();
     for (std::size_t i = 0; i < chunks; ++i) {
       const PipelineStage chunk = chunk_of(stage, i, chunks);
       of_stage.push_back(
-          stage_time(rank, stage_costs(rank, rank_states, kinds, chunk), passes, chunk));
+          stage_time(rank, stage_costs(rank, rank_states, kinds, chunk), choice, passes, chunk));
     }
   }
   if (plan.pipeline > 1) times.send_s = send_seconds(choice, rank.hidden);

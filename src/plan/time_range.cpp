@@ -26,7 +26,7 @@ double Planner::Implementation::time_range(const PlanChoice& choice, double comp
     range = std::max(range, kOverlapRange);
   const bool trains = query.purpose == Purpose::train;
   const bool trains_experts = trains && graph.sizes.get(Symbol::num_experts).value_or(0) > 0;
-  const bool in_pytorch = trains && detail::passes_of(choice, query.states).backward > 1;
+  const bool in_pytorch = trains && detail::passes_of(choice, query.states, rates).backward > 1;
   // Fitted rates have a range of their own.
   const bool is_fitted = rates.efficiency_origin == EfficiencyOrigin::fitted;
   if (trains_experts && !is_fitted) range = std::max(range, kExpertTrainingRange);

@@ -72,6 +72,7 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
   const ParallelPlan& plan = choice.parallel;
   words.add_degree("--tensor-model-parallel-size", plan.tensor);
   if (plan.sequence == SequenceParallel::on) words.add("--sequence-parallel");
+  if (choice.tensor_overlap == TensorOverlap::on) words.add("--tp-comm-overlap");
   words.add_degree("--pipeline-model-parallel-size", plan.pipeline);
   add_megatron_layers(question, plan, words, command);
   words.add_degree("--context-parallel-size", plan.context);
@@ -158,6 +159,22 @@ void note_offload(Offload offload, std::string_view option, EngineCommand& comma
   command.notes.push_back(fmt::format("the optimizer in the host's memory: see {}", option));
 }
 
+/// The settings of a plan that are no option of the engine's command line.
+void note_layer_offload(const PlanChoice& choice, std::string_view setting,
+                        EngineCommand& command) {
+  if (choice.offload_layers == 0) return;
+  command.notes.push_back(fmt::format("activations of {} layers in the host's memory: {}",
+                                      choice.offload_layers, setting));
+}
+
+void note_loss_chunks(const PlanChoice& choice, EngineCommand& command) {
+  if (choice.loss_chunks == 1) return;
+  command.notes.push_back(
+      fmt::format("no option computes the loss in {} chunks, as Liger Kernel's "
+                  "fused linear cross-entropy does",
+                  choice.loss_chunks));
+}
+
 std::string_view torchtitan_schedule(const PlanChoice& choice) {
   switch (choice.schedule) {
     case PipelineSchedule::one_forward_one_backward:
@@ -178,6 +195,9 @@ void add_torchtitan_degrees(const PlanChoice& choice, CommandWords& words) {
   words.add("--parallelism.data_parallel_shard_degree", sharded);
   words.add_degree("--parallelism.data_parallel_replicate_degree", plan.data / sharded);
   words.add_degree("--parallelism.tensor_parallel_degree", plan.tensor);
+  if (choice.tensor_overlap == TensorOverlap::on) {
+    words.add("--compile.enable --parallelism.enable_async_tensor_parallel");
+  }
   words.add_degree("--parallelism.context_parallel_degree", plan.context);
   words.add_degree("--parallelism.expert_parallel_degree", plan.expert);
   if (plan.pipeline == 1) return;
@@ -239,6 +259,11 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   note_states(question.query, command);
   note_schedule(choice.schedule, command);
   note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
+  note_layer_offload(choice,
+                     "set cpu_offloading and cpu_offloading_num_layers of its "
+                     "TransformerConfig",
+                     command);
+  note_loss_chunks(choice, command);
   command.notes.emplace_back(
       "norms, activation, positions and tied embeddings of the model, data and learning rate are "
       "not in the command");
@@ -269,6 +294,8 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
   }
   note_states(question.query, command);
   note_offload(choice.offload, "training.enable_cpu_offload, which takes weights as well", command);
+  note_layer_offload(choice, "no option does that", command);
+  note_loss_chunks(choice, command);
   command.notes.emplace_back(
       "model, data and learning rate are those of the file of --job.config_file");
   command.text = words.text();

@@ -5,6 +5,7 @@
 #include "data_parallel_communication.h"
 #include "plan_memory.h"
 #include "planner.h"
+#include "saved_activations.h"
 #include "step_time.h"
 
 namespace headroom {
@@ -48,44 +49,16 @@ std::int64_t micro_batches_in_flight(const PipelineStage& stage, const PlanChoic
   return std::min(plan.interleave == 1 ? remaining : 2 * remaining - 1, micro_batches);
 }
 
-/// Bytes that operators outside the layers save for the backward passes.
-Integer outside_activations(const RankCosts& costs, const PipelineStage& stage) {
+/// Bytes that operators outside the layers save for the backward passes. A loss in chunks saves no
+/// logits, but gradients as large as the head's input, which it then needs no more.
+Integer outside_activations(const RankCosts& costs, const PlanChoice& choice,
+                            const PipelineStage& stage) {
   Integer bytes = 0;
   for (std::size_t i = 0; i < costs.outside.size(); ++i) {
     if (stage.runs(static_cast<Section::Kind>(i))) bytes += costs.outside[i].saved;
   }
-  return bytes;
-}
-
-/// Bytes that the modules of selective recompute do not save.
-Integer dropped_bytes(const SectionCosts& layers, const Recomputation& recompute) {
-  Integer bytes = 0;
-  for (std::size_t i = 0; i < kLayerParts; ++i) {
-    if (recompute.modules.recompute(static_cast<LayerPart>(i))) bytes += layers.saved_parts[i];
-  }
-  return bytes;
-}
-
-/// Bytes that the stage's layers save for the backward passes of all chunks in flight.
-Integer layer_activations(const StageCosts& costs, const PlanChoice& choice,
-                          const PipelineStage& stage, std::int64_t in_flight) {
-  const std::int64_t v = choice.parallel.interleave;
-  switch (choice.recompute.kind) {
-    case Recompute::none:
-      return ceil_div(checked_multiply(costs.layers.saved, in_flight), v);
-    case Recompute::selective:
-      return ceil_div(
-          checked_multiply(costs.layers.saved - dropped_bytes(costs.layers, choice.recompute),
-                           in_flight),
-          v);
-    case Recompute::full:
-      break;
-  }
-  const std::int64_t chunk_layers = ceil_div(stage.layers, v);
-  const Integer saved_inputs = ceil_div(chunk_layers, choice.recompute.every);
-  return ceil_div(
-      checked_multiply(costs.layers.layer_inputs, checked_multiply(saved_inputs, in_flight)),
-      stage.layers);
+  const bool drops = choice.loss_chunks > 1 && stage.runs(Section::Kind::main_last);
+  return drops ? bytes - costs.saved_logits : bytes;
 }
 
 /// Bytes of the largest module that is made again at once: experts with their activation, if both.
@@ -116,16 +89,25 @@ Integer recomputed_bytes(const StageCosts& costs, const Recomputation& recompute
 /// Layers whose weights ZeRO-3 stores whole at once: the running one and the next.
 constexpr Integer kGatheredLayers = 2;
 
-/// Bytes of the backward pass's largest moment beside what is saved for it. At the loss: logits in
-/// float32 and their gradient, in all two more copies of the logits (Megatron-LM's
-/// cross_entropy.py). In a layer: the gradients of one operator's inputs and output, the residual
-/// stream's beside them, and the layers that are computed again.
-Integer backward_bytes(const RankCosts& costs, const StageCosts& layers,
-                       const Recomputation& recompute, const PipelineStage& stage) {
-  const Integer at_loss =
-      stage.runs(Section::Kind::main_last) ? checked_multiply(2, costs.logits) : 0;
+/// Bytes at the loss beside what is saved for it: logits in float32 and their gradient, in all two
+/// more copies of the logits (Megatron-LM's cross_entropy.py). In chunks: one of the logits, in
+/// place of which their gradient is written, and the gradient of the head's weights (Liger Kernel,
+/// src/liger_kernel/ops/fused_linear_cross_entropy.py).
+Integer bytes_at_loss(const RankCosts& costs, const PlanChoice& choice,
+                      const PipelineStage& stage) {
+  if (!stage.runs(Section::Kind::main_last)) return 0;
+  if (choice.loss_chunks == 1) return checked_multiply(2, costs.logits);
+  return checked_add(ceil_div(costs.logits, choice.loss_chunks), costs.head_gradient);
+}
+
+/// Bytes of the backward pass's largest moment beside what is saved for it. In a layer: the
+/// gradients of one operator's inputs and output, the residual stream's beside them, and the layers
+/// that are computed again.
+Integer backward_bytes(const RankCosts& costs, const StageCosts& layers, const PlanChoice& choice,
+                       const PipelineStage& stage) {
+  const Integer at_loss = bytes_at_loss(costs, choice, stage);
   const Integer in_layer =
-      checked_add(layers.largest_gradients, recomputed_bytes(layers, recompute, stage));
+      checked_add(layers.largest_gradients, recomputed_bytes(layers, choice.recompute, stage));
   return checked_add(costs.hidden, std::max(at_loss, in_layer));
 }
 
@@ -134,7 +116,7 @@ TrainingBuffers training_buffers(const RankCosts& costs, const RankStates& state
                                  const StatePolicy& policy, const PipelineStage& stage) {
   const ParallelPlan& plan = choice.parallel;
   TrainingBuffers buffers;
-  buffers.backward = backward_bytes(costs, layers, choice.recompute, stage);
+  buffers.backward = backward_bytes(costs, layers, choice, stage);
   buffers.weight_gradients =
       detail::weight_gradient_bytes(detail::gemms_of_stage(states, stage), policy);
   // Megatron-LM's GlobalMemoryBuffer gathers a GEMM's input, and its gradient has the same size
@@ -171,10 +153,11 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
     memory.embedding_states -= all.optimizer - shown.optimizer;
     memory.optimizer = 0;
   }
-  memory.activations =
-      layer_activations(layers, choice, stage, chunks_in_flight(stage, choice, micro_batches));
+  const std::int64_t in_flight = chunks_in_flight(stage, choice, micro_batches);
+  memory.activations = detail::kept_on_device(
+      detail::saved_by_layers(layers, choice, stage, in_flight), choice, stage);
   memory.embedding_and_loss =
-      costs.tables + checked_multiply(outside_activations(costs, stage),
+      costs.tables + checked_multiply(outside_activations(costs, choice, stage),
                                       micro_batches_in_flight(stage, choice, micro_batches));
   memory.buffers = training_buffers(costs, states, layers, choice, policy, stage);
   return memory;
@@ -218,13 +201,13 @@ struct WorstStage {
 WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
                        const std::vector<detail::LayerKind>& kinds,
                        const std::vector<PipelineStage>& stages, const PlanChoice& choice,
-                       const StatePolicy& policy, std::int64_t micro_batches) {
-  const detail::StepPasses passes = detail::passes_of(choice, policy);
+                       const StatePolicy& policy, const detail::StepPasses& passes,
+                       std::int64_t micro_batches) {
   WorstStage worst;
   for (const PipelineStage& stage : stages) {
     const StageCosts layers = stage_costs(costs, states, kinds, stage);
     worst.add(stage, training_memory(costs, states, layers, choice, policy, stage, micro_batches),
-              detail::stage_time(costs, layers, passes, stage),
+              detail::stage_time(costs, layers, choice, passes, stage),
               detail::all_states(layers, states, stage),
               detail::layers_time(layers.layers, passes).total());
   }
@@ -265,8 +248,9 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   const RankCosts& costs =
       this->costs(Pass::train, plan,
                   with_tower_inputs(workload_of(Pass::train, choice.micro_batch, load.seq_len, 0)));
+  const detail::StepPasses how = detail::passes_of(choice, query.states, rates);
   const WorstStage worst =
-      worst_stage(costs, states(plan), kinds, stages(plan), choice, query.states, m);
+      worst_stage(costs, states(plan), kinds, stages(plan), choice, query.states, how, m);
   PlanFigures figures;
   figures.memory = worst.memory;
   figures.memory.runtime = detail::runtime_bytes(figures.memory, plan, query, rates);
@@ -279,7 +263,6 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
     const auto v = static_cast<double>(plan.interleave);
     // Before its first and after its last micro-batch the slowest stage waits for the layers of the
     // others: p − 1 times its own if all are equal.
-    const detail::StepPasses how = detail::passes_of(choice, query.states);
     time.bubble_s = (all_layers_seconds(costs, how) - worst.layers_s) / v *
                     bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);

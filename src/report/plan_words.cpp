@@ -89,6 +89,7 @@ Json workload_json(const PlanQuestion& question) {
   json["communication"] = describe_communication(query);
   json["attention"] = name_of(query.attention);
   json["new_tokens"] = nullptr;
+  if (query.expert_imbalance > 1) json["expert_imbalance"] = query.expert_imbalance;
   return json;
 }
 
@@ -147,6 +148,9 @@ std::string describe(const PlanQuestion& question) {
       break;
   }
   words.push_back(fmt::format("{} attention", name_of(query.attention)));
+  if (query.expert_imbalance > 1) {
+    words.push_back(fmt::format("fullest experts {} of the mean", query.expert_imbalance));
+  }
   if (query.adapter.kind != AdapterKind::none) words.push_back(describe_adapter(query));
   return fmt::format("{}", fmt::join(words, " · "));
 }
@@ -178,7 +182,12 @@ std::string describe(const PlanChoice& choice, Purpose purpose) {
   if (choice.schedule != PipelineSchedule::one_forward_one_backward) {
     text += fmt::format(" · {}", name_of(choice.schedule));
   }
+  if (choice.tensor_overlap == TensorOverlap::on) text += " · tp-comm-overlap";
+  if (choice.loss_chunks > 1) text += fmt::format(" · loss in {} chunks", choice.loss_chunks);
   if (choice.offload == Offload::optimizer) text += " · optimizer on the host";
+  if (choice.offload_layers > 0) {
+    text += fmt::format(" · activations of {} layers on the host", choice.offload_layers);
+  }
   return text;
 }
 
@@ -298,6 +307,9 @@ Json plan_json(const PlanChoice& choice) {
   json["expert_exchange"] = plan.expert_exchange == ExpertExchange::by_node ? "by_node" : "direct";
   json["two_batch_overlap"] = plan.batch_overlap == BatchOverlap::two_batches;
   json["offload"] = choice.offload == Offload::optimizer ? "optimizer" : "none";
+  json["tp_comm_overlap"] = choice.tensor_overlap == TensorOverlap::on;
+  json["cpu_offloading_num_layers"] = choice.offload_layers;
+  json["loss_chunks"] = choice.loss_chunks;
   return json;
 }
 

@@ -1,6 +1,8 @@
 // Command lines of engines, option by option; engine_command.cpp names the documents.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "headroom/engine_command.h"
 #include "headroom/error.h"
 #include "support/data.h"
@@ -184,6 +186,29 @@ TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and r
         "--parallelism.pipeline_parallel_microbatch_size 2 "
         "--parallelism.fsdp_reshard_after_forward never --activation_checkpoint.mode selective "
         "--activation_checkpoint.selective_ac_option 4");
+}
+
+// Megatron-LM, megatron/training/arguments.py; torchtitan 0.2, config/job_config.py, whose
+// asynchronous tensor parallelism needs torch.compile.
+TEST_CASE("engines that train write collectives beside GEMMs, and name what no option does") {
+  const PlanQuestion question = asked("llama-3-8b", Purpose::train);
+  PlanChoice choice;
+  choice.parallel.tensor = 8;
+  choice.parallel.sequence = SequenceParallel::on;
+  choice.tensor_overlap = TensorOverlap::on;
+  CHECK(command_of(Engine::megatron, question, choice)
+            .find(" --sequence-parallel --tp-comm-overlap ") != std::string::npos);
+  CHECK(command_of(Engine::torchtitan, question, choice)
+            .find(" --compile.enable --parallelism.enable_async_tensor_parallel ") !=
+        std::string::npos);
+  const std::size_t notes = engine_command(Engine::megatron, question, choice).notes.size();
+  choice.offload_layers = 4;
+  choice.loss_chunks = 8;
+  const EngineCommand command = engine_command(Engine::megatron, question, choice);
+  CHECK(command.notes.size() == notes + 2);
+  CHECK(std::ranges::any_of(command.notes, [](const std::string& note) {
+    return note.find("cpu_offloading_num_layers") != std::string::npos;
+  }));
 }
 
 TEST_CASE(

@@ -1,0 +1,343 @@
+// Options of a training step: collectives beside GEMMs, activations on the host, a loss in chunks,
+// and experts of which some are fuller than others.
+#include <algorithm>
+#include <random>
+
+#include "collective_time.h"
+#include "gpt_models.h"
+#include "headroom/error.h"
+#include "headroom/plan.h"
+#include "headroom/timeline.h"
+
+namespace headroom::test {
+namespace {
+
+constexpr double kForever = 1e12;
+
+/// The end of a ring of chunks: the GEMM multiplies one after another, the link carries all but the
+/// rank's own, which needs none.
+double gathered_end(std::int64_t ranks, double gemm, double chunk) {
+  double multiplied = 0;
+  double arrived = 0;
+  for (std::int64_t i = 0; i < ranks; ++i) {
+    if (i > 0) arrived += chunk;
+    multiplied = std::max(multiplied, arrived) + gemm;
+  }
+  return multiplied;
+}
+
+/// Likewise of sums that are sent once they are multiplied, the rank's own last.
+double scattered_end(std::int64_t ranks, double gemm, double chunk) {
+  double multiplied = 0;
+  double sent = 0;
+  for (std::int64_t i = 0; i < ranks; ++i) {
+    multiplied += gemm;
+    if (i + 1 < ranks) sent = std::max(sent, multiplied) + chunk;
+  }
+  return std::max(multiplied, sent);
+}
+
+PlanChoice tensor_parallel(std::int64_t ranks, TensorOverlap overlap) {
+  PlanChoice choice;
+  choice.parallel.tensor = ranks;
+  choice.parallel.sequence = SequenceParallel::on;
+  choice.tensor_overlap = overlap;
+  return choice;
+}
+
+MicroBatchTime micro_batch_of(Planner& planner, const PlanChoice& choice, const Load& load) {
+  require_legal(choice, load, planner.limits(load.seq_len));
+  return planner.step_times(choice, load).stages.front().front();
+}
+
+PlanMemory memory_of(Planner& planner, const PlanChoice& choice, const Load& load) {
+  require_legal(choice, load, planner.limits(load.seq_len));
+  return planner.evaluate(choice, load).memory;
+}
+
+}  // namespace
+
+// Megatron-Bridge, training/comm_overlap.py: qkv_fprop and fc1_fprop are RingExchangeOverlapCfg,
+// proj_fprop and fc2_fprop PipelineOverlapCfg.
+TEST_CASE("GEMMs hide what a simulated ring of chunks hides") {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> seconds(0, 1);
+  for (const std::int64_t ranks : {2, 3, 4, 8, 16}) {
+    for (int i = 0; i < 50; ++i) {
+      const double gemm = seconds(random);
+      const double chunk = seconds(random);
+      const auto all = static_cast<double>(ranks);
+      const double collective = (all - 1) * chunk;
+      const double end =
+          all * gemm + collective - detail::hidden_by_gemms(collective, all * gemm, ranks);
+      CHECK(end == doctest::Approx(gathered_end(ranks, gemm, chunk)));
+      CHECK(end == doctest::Approx(scattered_end(ranks, gemm, chunk)));
+    }
+  }
+}
+
+TEST_CASE("overlap hides collectives of the layers only, and none of the work") {
+  Planner planner = h100_trainer(load_model("llama-3-8b").spec);
+  const Load load{2, 8192};
+  const MicroBatchTime serial =
+      micro_batch_of(planner, tensor_parallel(8, TensorOverlap::off), load);
+  const MicroBatchTime both = micro_batch_of(planner, tensor_parallel(8, TensorOverlap::on), load);
+  CHECK(both.forward_s == serial.forward_s);
+  CHECK(both.backward_s == serial.backward_s);
+  CHECK(both.forward_communication_s < serial.forward_communication_s);
+  CHECK(both.backward_communication_s < serial.backward_communication_s);
+  CHECK(serial.forward_communication_s - both.forward_communication_s < serial.forward_s);
+
+  // Beside GEMMs that take forever, the layers' two all-gathers and two reduce-scatters (arXiv
+  // 2205.05198, section 4.2.2) hide, but not those of embedding and head.
+  DeviceRates slow = planner.rates();
+  slow.flops_per_s /= kForever;
+  planner.set_rates(slow);
+  const auto communication_s = [&](TensorOverlap overlap) {
+    return micro_batch_of(planner, tensor_parallel(8, overlap), load).forward_communication_s;
+  };
+  const double all = communication_s(TensorOverlap::off);
+  constexpr double kOfLayers = 4 * 32;
+  CHECK(all - communication_s(TensorOverlap::on) ==
+        doctest::Approx(detail::kHiddenShare * all * kOfLayers / (kOfLayers + 2)).epsilon(0.01));
+}
+
+TEST_CASE("recomputed layers hide their collectives again") {
+  Planner planner = h100_trainer(load_model("llama-3-8b").spec);
+  const Load load{2, 8192};
+  const auto hidden_s = [&](Recompute recompute) {
+    PlanChoice choice = tensor_parallel(8, TensorOverlap::off);
+    choice.recompute.kind = recompute;
+    const MicroBatchTime serial = micro_batch_of(planner, choice, load);
+    choice.tensor_overlap = TensorOverlap::on;
+    return serial.communication() - micro_batch_of(planner, choice, load).communication();
+  };
+  PlanChoice choice = tensor_parallel(8, TensorOverlap::off);
+  const MicroBatchTime serial = micro_batch_of(planner, choice, load);
+  choice.tensor_overlap = TensorOverlap::on;
+  const MicroBatchTime both = micro_batch_of(planner, choice, load);
+  CHECK(hidden_s(Recompute::full) - hidden_s(Recompute::none) ==
+        doctest::Approx(serial.forward_communication_s - both.forward_communication_s));
+}
+
+namespace {
+
+double async_step_s(const CsvRow& row) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  if (row.at("precision") == "fp8") query.states.recipe = Recipe::fp8_transformer_engine;
+  query.arithmetic = info(query.states.recipe).arithmetic;
+  Planner planner(load_model(row.at("model")).spec, query,
+                  device_rates(find_machine(row.at("machine")), query.purpose, DType::bfloat16,
+                               query.arithmetic));
+  const bool overlaps = row.at("async_tp") == "1";
+  PlanChoice choice =
+      tensor_parallel(number(row, "tp"), overlaps ? TensorOverlap::on : TensorOverlap::off);
+  choice.parallel.data = number(row, "devices") / number(row, "tp");
+  choice.micro_batch = number(row, "micro_batch");
+  choice.zero = Zero::weights;
+  choice.overlap = DataOverlap::on;
+  choice.recompute.kind = Recompute::full;
+  return planner.evaluate(choice, {number(row, "global_batch"), number(row, "seq")})
+      .time.iteration_s;
+}
+
+}  // namespace
+
+// The share that GEMMs hide was chosen with these rows at hand.
+TEST_CASE("collectives beside GEMMs gain what torchtitan measured, to 8 %") {
+  const std::vector<CsvRow> rows = read_csv(data_folder() / "training" / "torchtitan_async_tp.csv");
+  REQUIRE(rows.size() == 6);
+  for (std::size_t i = 0; i + 1 < rows.size(); i += 2) {
+    const double measured = std::stod(rows[i + 1].at("tokens_per_s_per_device")) /
+                            std::stod(rows[i].at("tokens_per_s_per_device"));
+    CHECK(async_step_s(rows[i]) / async_step_s(rows[i + 1]) ==
+          doctest::Approx(measured).epsilon(0.08 * measured / (1 + measured)));
+  }
+}
+
+TEST_CASE("options of a step are refused where the plan has nothing for them") {
+  const ShardingLimits limits = h100_trainer(load_model("llama-3-8b").spec).limits(8192);
+  const auto broken = [&](auto change) {
+    PlanChoice choice;
+    change(choice);
+    return broken_rule(choice, {8, 8192}, limits);
+  };
+  CHECK(broken([](PlanChoice& c) { c.tensor_overlap = TensorOverlap::on; }) ==
+        PlanRule::tensor_overlap_sequence);
+  CHECK(broken([](PlanChoice& c) { c.offload_layers = 33; }) == PlanRule::offload_layers_count);
+  CHECK(broken([](PlanChoice& c) { c.offload_layers = -1; }) == PlanRule::offload_layers_count);
+  CHECK(broken([](PlanChoice& c) {
+          c.offload_layers = 1;
+          c.parallel.pipeline = 2;
+        }) == PlanRule::offload_layers_pipeline);
+  CHECK(broken([](PlanChoice& c) { c.loss_chunks = 0; }) == PlanRule::loss_chunks_positive);
+  CHECK_FALSE(broken([](PlanChoice& c) { c.offload_layers = 32; }));
+  CHECK_FALSE(broken([](PlanChoice& c) { c.loss_chunks = 16; }));
+}
+
+// Transformer Engine, cpu_offload.py: a layer's tensors travel while the next one computes.
+TEST_CASE("activations on the host leave those of two layers on the device") {
+  const ModelSpec spec = gpt(1024, 16, 24);
+  Planner planner = h100_trainer(spec);
+  const Load load{1, 1024};
+  const Graph graph = training_graph(spec, AttentionImplementation::fused);
+  Integer layer = 0;
+  for (const SavedTensor& saved : analyze(graph, fused_kernels()).saved) {
+    if (saved.repeat.constant()) continue;
+    layer += saved.bytes.evaluate(
+        values_on(graph, training(1, 1024, AttentionImplementation::fused), {}));
+  }
+  PlanChoice choice;
+  CHECK(memory_of(planner, choice, load).activations == 24 * layer);
+  for (const std::int64_t offloaded : {1, 2, 6, 24}) {
+    choice.offload_layers = offloaded;
+    const std::int64_t held = 24 - offloaded + std::min<std::int64_t>(2, offloaded);
+    CHECK(memory_of(planner, choice, load).activations == held * layer);
+  }
+}
+
+TEST_CASE("a pass takes as long as its copies to the host where these take longer") {
+  Planner planner = h100_trainer(gpt(1024, 16, 24));
+  const Load load{1, 1024};
+  PlanChoice choice;
+  const MicroBatchTime device = micro_batch_of(planner, choice, load);
+  const auto saved = static_cast<double>(memory_of(planner, choice, load).activations);
+  choice.offload_layers = 12;
+  for (const double rate : {1e6, 64e9, 1e18}) {
+    DeviceRates rates = planner.rates();
+    rates.host_bytes_per_s = rate;
+    planner.set_rates(rates);
+    const MicroBatchTime host = micro_batch_of(planner, choice, load);
+    const double copies = saved / 2 / rate;
+    CHECK(host.forward_s + host.forward_communication_s ==
+          doctest::Approx(std::max(device.forward_s, copies)));
+    CHECK(host.backward_s + host.backward_communication_s ==
+          doctest::Approx(std::max(device.backward_s, copies)));
+  }
+}
+
+// NVIDIA's datasheets: 128 GB/s of PCIe 5.0 for H100 and 64 of PCIe 4.0 for A100, both directions
+// together; GH200's NVLink-C2C has 900.
+TEST_CASE("a machine file states the link to its host") {
+  const auto rate_of = [](const MachineProfile& machine) {
+    return device_rates(machine, Purpose::train, DType::bfloat16).host_bytes_per_s;
+  };
+  CHECK(rate_of(find_machine("h100-80gb")) == 128e9 / 2);
+  CHECK(rate_of(find_machine("a100-80gb")) == 64e9 / 2);
+  MachineProfile machine = find_machine("h100-80gb");
+  machine.interconnect->host_bytes_per_s = 900e9 / 2;
+  CHECK(rate_of(profile_from_json(profile_to_json(machine), "file")) == 900e9 / 2);
+}
+
+// Liger Kernel, fused_linear_cross_entropy.py: a chunk's logits become their gradient in place, and
+// grad_weight and grad_input are made in the forward pass.
+TEST_CASE("a loss in chunks holds one chunk of the logits and the gradient of the head") {
+  Planner planner = h100_trainer(load_model("llama-3-8b").spec);
+  const Load load{1, 8192};
+  PlanChoice choice;
+  const PlanMemory whole = memory_of(planner, choice, load);
+  constexpr Integer kLogits = Integer{8192} * 128256 * 2;
+  constexpr Integer kSaved = Integer{8191} * 128256 * 2;  // the last token predicts none
+  constexpr Integer kHidden = Integer{8192} * 4096 * 2;
+  CHECK(whole.buffers.backward == kHidden + 2 * kLogits);
+  choice.loss_chunks = 8;
+  const PlanMemory chunks = memory_of(planner, choice, load);
+  CHECK(whole.embedding_and_loss - chunks.embedding_and_loss == kSaved);
+  CHECK(chunks.buffers.backward == kHidden + kLogits / 8 + Integer{128256} * 4096 * 2);
+  CHECK(chunks.activations == whole.activations);
+}
+
+TEST_CASE("tensor parallelism divides the vocabulary of a loss in chunks") {
+  Planner planner = h100_trainer(load_model("llama-3-8b").spec);
+  const Load load{1, 8192};
+  const auto dropped = [&](std::int64_t ranks) {
+    PlanChoice choice;
+    choice.parallel.tensor = ranks;
+    const Integer whole = memory_of(planner, choice, load).embedding_and_loss;
+    choice.loss_chunks = 8;
+    return whole - memory_of(planner, choice, load).embedding_and_loss;
+  };
+  CHECK(dropped(1) == 4 * dropped(4));
+}
+
+namespace {
+
+Planner expert_planner(double imbalance) {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.expert_imbalance = imbalance;
+  return {load_model("deepseek-v2-lite").spec, query,
+          device_rates(find_machine("h100-80gb"), query.purpose, DType::bfloat16)};
+}
+
+PlanChoice experts_on(std::int64_t ranks) {
+  PlanChoice choice;
+  choice.parallel.data = ranks;
+  choice.parallel.expert = ranks;
+  return choice;
+}
+
+/// Bytes that the layers save between the dispatch and the combination of tokens.
+Integer saved_on_exchanged_tokens(const PlanChoice& choice, const Load& load) {
+  const Graph rank =
+      shard(training_graph(load_model("deepseek-v2-lite").spec, AttentionImplementation::fused),
+            choice.parallel);
+  const Workload workload =
+      training(choice.micro_batch, load.seq_len, AttentionImplementation::fused);
+  Integer bytes = 0;
+  for (const SavedTensor& saved : analyze(rank, fused_kernels()).saved) {
+    const bool of_experts = saved.path.find("mlp.experts.") != std::string::npos;
+    const bool combines = saved.path.find(".combine") != std::string::npos;
+    if (!of_experts || combines) continue;
+    bytes += (saved.repeat * saved.bytes).evaluate(values_on(rank, workload, choice.parallel));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the fullest rank of experts decides the time and memory of a step") {
+  const Load load{8, 4096};
+  const PlanChoice choice = experts_on(8);
+  Planner mean = expert_planner(1);
+  Planner fullest = expert_planner(1.5);
+  const auto exchange = [&](Planner& planner) {
+    return planner.communication(choice, load).front().wire_bytes;
+  };
+  CHECK(exchange(fullest) == doctest::Approx(1.5 * exchange(mean)));
+  const auto saved = static_cast<double>(saved_on_exchanged_tokens(choice, load));
+  CHECK(saved > 0);
+  CHECK(static_cast<double>(memory_of(fullest, choice, load).activations -
+                            memory_of(mean, choice, load).activations) ==
+        doctest::Approx(saved / 2).epsilon(1e-6));
+  const PlanTime even = mean.evaluate(choice, load).time;
+  const PlanTime uneven = fullest.evaluate(choice, load).time;
+  CHECK(uneven.compute_s > even.compute_s);
+  CHECK(uneven.compute_s < 1.5 * even.compute_s);
+  // The work of all ranks together is the same.
+  CHECK(*uneven.mfu * uneven.iteration_s == doctest::Approx(*even.mfu * even.iteration_s));
+}
+
+TEST_CASE("one rank of experts is never fuller than the mean") {
+  Planner mean = expert_planner(1);
+  Planner fullest = expert_planner(1.5);
+  CHECK(fullest.evaluate({}, {1, 4096}).time.iteration_s ==
+        mean.evaluate({}, {1, 4096}).time.iteration_s);
+}
+
+TEST_CASE("an uneven batch of requests waits for the fullest rank of experts") {
+  PlanQuery query;
+  const auto seconds = [&](double imbalance, Load load) {
+    query.expert_imbalance = imbalance;
+    Planner planner(load_model("deepseek-v2-lite").spec, query,
+                    device_rates(find_machine("h100-80gb"), query.purpose, DType::bfloat16));
+    return planner.evaluate(experts_on(8), load).time;
+  };
+  const Load load{4096, 2048};
+  CHECK(seconds(1.5, load).iteration_s > seconds(1, load).iteration_s);
+  CHECK(seconds(1.5, load).iteration_s < 1.5 * seconds(1, load).iteration_s);
+  CHECK(*seconds(1.5, load).ttft_s > *seconds(1, load).ttft_s);
+}
+
+}  // namespace headroom::test
