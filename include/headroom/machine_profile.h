@@ -139,7 +139,8 @@ struct Interconnect {
   std::string source;
   std::string intra_node_kind;  ///< "NVLink 4", "PCIe 4.0 x16", …
   std::string inter_node_kind;  ///< "InfiniBand NDR", …, or empty
-  std::optional<double> host_bytes_per_s{};  ///< to the host's memory, in one direction
+  /// To the host's memory, in one direction; empty: by the architecture.
+  std::optional<double> host_bytes_per_s{};
 };
 
 /// Default for a machine without an interconnect: eight devices on PCIe 4 x16 (32 GB/s per

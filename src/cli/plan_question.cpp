@@ -104,6 +104,20 @@ void set_lengths(const PlanOptions& options, PlanQuestion& question) {
       std::max(workload.seq_len, std::min(default_context(spec) + inserted, most));
 }
 
+bool has_routed_experts(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    if (stack.ffn_of(variant).experts) return true;
+  }
+  return false;
+}
+
+void require_experts(const PlanQuery& query, const ModelSpec& spec) {
+  if (query.expert_imbalance == 1 || has_routed_experts(spec)) return;
+  throw_invalid_input("--expert-imbalance requires routed experts, and this model has none",
+                      "leave out --expert-imbalance");
+}
+
 /// Serving: a sequence per replica. Training: a micro-batch per replica and pipeline stage.
 std::int64_t default_batch(const PlanOptions& options) {
   if (options.query.purpose == Purpose::serve) return options.fixed.data.value_or(1);
@@ -170,6 +184,7 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
     throw_invalid_input("--image-size has no effect on the plan of a diffusion transformer",
                         "give its latent tokens with --seq");
   }
+  require_experts(options.query, question.model.spec);
   question.query = options.query;
   if (serves_adapters(options)) question.query.adapter.kind = AdapterKind::lora;
   const bool trains = options.query.purpose == Purpose::train;

@@ -30,8 +30,8 @@ struct CollectiveLatencies {
 /// own kernel if that is faster.
 [[nodiscard]] double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed);
 /// Of what a ring of chunks can hide, what runs do: GEMMs in chunks, beside copies, are slower.
-/// Chosen with torchtitan's and Megatron-Bridge's steps at hand (reports/published.md); torchtitan's
-/// alone show 0.24 to 0.61.
+/// Chosen with the steps of torchtitan and Megatron-Bridge at hand (reports/published.md);
+/// torchtitan's alone show 0.24 to 0.61.
 inline constexpr double kHiddenShare = 0.5;
 /// The part of a collective's `seconds` among `ranks` that GEMMs of `gemm_s` hide when both run in
 /// one chunk per rank: a rank has a chunk of its own, so that one chunk's GEMM runs alone while

@@ -21,6 +21,12 @@ std::optional<PlanChoice> best_plan(const Planner& planner, const PlanRequest& r
   space.fixed.zero = request.choice.zero;
   space.fixed.interleave = 1;
   space.fixed.micro_batch = request.micro_batch;
+  space.fixed.tensor_overlap = request.choice.tensor_overlap;
+  if (request.choice.tensor_overlap == TensorOverlap::on) {
+    space.fixed.sequence = SequenceParallel::on;
+  }
+  space.fixed.offload_layers = request.choice.offload_layers;
+  space.fixed.loss_chunks = request.choice.loss_chunks;
   space.fixed.expert_exchange = request.choice.parallel.expert_exchange;
   space.fixed.batch_overlap = request.choice.parallel.batch_overlap;
   const PlanSearch search = search_plans(planner, space);

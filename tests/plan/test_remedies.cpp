@@ -104,3 +104,27 @@ TEST_CASE("a smaller batch keeps the micro-batches that interleaving needs") {
 TEST_CASE("a plan that fits has no remedies") {
   CHECK(make_fit_report(question_about("gpt2", Purpose::serve, {1, 1024}), {}).remedies.empty());
 }
+
+TEST_CASE("other plans keep the options of the step that was asked about") {
+  const PlanQuestion question = question_about("llama-3-70b", Purpose::train, {64, 4096});
+  PlanRequest request;
+  request.choice.parallel.tensor = 8;
+  request.choice.parallel.sequence = SequenceParallel::on;
+  request.choice.tensor_overlap = TensorOverlap::on;
+  request.choice.offload_layers = 8;
+  request.choice.loss_chunks = 16;
+  PlanQuestion on_eight = question;
+  on_eight.devices = 8;
+  const FitReport report = make_fit_report(on_eight, request);
+  REQUIRE_FALSE(report.result.fits);
+  REQUIRE(offers<OtherPlan>(report));
+  for (const Remedy& remedy : report.remedies) {
+    const auto* const other = std::get_if<OtherPlan>(&remedy);
+    if (other == nullptr) continue;
+    CHECK(other->choice.tensor_overlap == TensorOverlap::on);
+    CHECK(other->choice.parallel.sequence == SequenceParallel::on);
+    CHECK(other->choice.offload_layers == 8);
+    CHECK(other->choice.loss_chunks == 16);
+    CHECK(report_with(remedy, on_eight, request).result.fits);
+  }
+}
