@@ -70,6 +70,13 @@ struct ExpertsSpec {
   double activation_limit = 0;                 ///< of routed experts; see FfnSpec
 };
 
+/// Caps of both factors of a gated activation (SiTU, Kimi K3): c(gate, cap)·sigmoid(gate)·c(up,
+/// cap), where c(x, cap) = cap·tanh(x / cap). An up of cap 0 stays as it is.
+struct TanhCaps {
+  double gate = 1;
+  double up = 0;
+};
+
 struct FfnSpec {
   FfnKind kind = FfnKind::none;
   std::int64_t intermediate_size = 0;
@@ -87,6 +94,7 @@ struct FfnSpec {
   /// none.
   double activation_limit = 0;
   std::optional<NormSpec> inner_norm{};  ///< of what the down projection reads (BitNet)
+  std::optional<TanhCaps> tanh_caps{};   ///< of a gated network whose activation is SiLU
 
   /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {
@@ -216,6 +224,11 @@ struct StackSpec {
   std::optional<SharedBlockSpec> shared_block{};
   /// Rank of a low-rank residual beside attention (LAuReL, arXiv 2411.07501); 0: none.
   std::int64_t laurel_rank = 0;
+
+  /// Layers of a block of attention residuals (arXiv 2603.15031): each sublayer reads a weighted
+  /// sum of the hidden states in front of earlier blocks and of the block's own sum (Kimi K3); 0:
+  /// none.
+  std::int64_t residual_block = 0;
 
   /// Runs whole sequences in one pass whatever the mask, and caches nothing (CLIP's texts).
   bool whole_sequences = false;

@@ -140,15 +140,18 @@ struct StreamWeights {
   double eps = 0;
 };
 
-/// A step on the residual streams of hyper-connections. `expand` copies hidden states
-/// `[rows, width]` to `[rows, streams, width]`. `sum` takes streams and weights to `[rows, width]`.
-/// `update` takes streams, a sublayer's output and weights to the next streams, in place.
+/// A step on residual streams. Of hyper-connections: `expand` copies hidden states `[rows, width]`
+/// to `[rows, streams, width]`; `sum` takes streams and weights to `[rows, width]`; `update` takes
+/// streams, a sublayer's output and weights to the next streams, in place. Of attention residuals:
+/// `attend` takes `streams` tensors `[rows, width]` to their sum, weighted by a softmax of one
+/// score each, the product of its norm and a trained vector (arXiv 2603.15031, eq. 2 to 4).
 struct StreamStep {
-  enum class Kind { expand, sum, update };
+  enum class Kind { expand, sum, update, attend };
   Kind kind = Kind::expand;
   Expr rows;
   Expr streams;
   Expr width;
+  double eps = 0;  ///< attend: of the norm
 
   [[nodiscard]] Expr elements() const { return rows * streams * width; }
 };
@@ -189,6 +192,7 @@ struct GatedActivation {
   /// its layer; zero: gate and up stand in one input.
   Expr slices{};
   double limit = 0;  ///< of the activated gate from above, and of `up` on both sides; 0: none
+  std::optional<TanhCaps> caps{};  ///< in SiLU's place
 };
 
 /// x + m·f(x), in place; the second input is multiplied.

@@ -142,6 +142,17 @@ ElementwiseFlops altup_flops(const AltUpStep& op) {
   return {forward, Integer{2} * forward};
 }
 
+/// Scores of attention residuals and their softmax: a norm without its weight, and a product with a
+/// vector, which is first multiplied by that weight | the gradients of both factors of the product
+/// and of the norm, and their sum with that of the weighted sum.
+ElementwiseFlops attend_flops(const StreamStep& op) {
+  const ElementFlops norm = norm_flops({NormKind::rms_norm, false, op.eps, NormWeight::none});
+  const Expr scores = op.rows * op.streams;
+  const Expr forward = (norm.forward + 2) * op.elements() + op.width;
+  const Expr backward = (norm.backward + 4) * op.elements() + Integer{2} * op.width;
+  return {forward + kSoftmaxFlops.forward * scores, backward + kSoftmaxFlops.backward * scores};
+}
+
 /// x·(1 + scale) + shift and x·gate. Backward: the gradients of x, one product each, and those of
 /// the vectors, sums over the tokens of the gradient and of its products with x.
 ElementwiseFlops modulation_flops(const Modulation& op) {
@@ -256,6 +267,8 @@ struct ElementwiseVisitor {
         return {{}, op.elements()};  // sums the gradients of the copies
       case StreamStep::Kind::sum:
         return each(op.elements(), {2, 3});
+      case StreamStep::Kind::attend:
+        return attend_flops(op);
       case StreamStep::Kind::update:
         break;
     }
@@ -352,8 +365,11 @@ struct ElementwiseVisitor {
     // A limit: min; min, max | the clamps again and two selects.
     const ElementFlops limit = op.limit > 0 ? ElementFlops{3, 5} : ElementFlops{0, 0};
     const ElementFlops activation = activation_flops(op.kind);
-    return each(op.elements, {activation.forward + cutoff + limit.forward + 1,
-                              activation.backward + cutoff + limit.backward + 2});
+    const Integer caps = !op.caps ? 0 : op.caps->up > 0 ? 2 : 1;
+    return each(
+        op.elements,
+        {activation.forward + cutoff + limit.forward + caps * kSoftCapFlops.forward + 1,
+         activation.backward + cutoff + limit.backward + caps * kSoftCapFlops.backward + 2});
   }
   ElementwiseFlops operator()(const RouterSelect& op) const { return router_flops(op); }
   ElementwiseFlops operator()(const ExpertLinear& op) const {

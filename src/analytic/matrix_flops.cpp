@@ -113,8 +113,17 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * op.pairs() * op.heads * (op.head_dim + op.weights()));
   }
   MatrixFlops operator()(const StreamStep& op) const {
-    // An update multiplies the streams by a square matrix; a sum has one row, counted element-wise.
-    if (op.kind != StreamStep::Kind::update) return {};
+    // An update multiplies the streams by a square matrix, and attention residuals by a row of
+    // probabilities; the row of another sum is counted element-wise.
+    switch (op.kind) {
+      case StreamStep::Kind::expand:
+      case StreamStep::Kind::sum:
+        return {};
+      case StreamStep::Kind::attend:
+        return with_both_gradients(Integer{2} * op.elements());
+      case StreamStep::Kind::update:
+        break;
+    }
     return with_both_gradients(Integer{2} * op.elements() * op.streams);
   }
   MatrixFlops operator()(const ExpertLinear& op) const {

@@ -152,6 +152,12 @@ class LedgerWriter : private BlockLedger {
   }
   void operator()(const StreamStep& op) {
     if (op.kind == StreamStep::Kind::expand) return;
+    if (op.kind == StreamStep::Kind::attend) {
+      for (const TensorId stream : node_->inputs) {
+        keep(stream, "stream", op.rows * op.width * kActivationBytes);
+      }
+      return keep_new("probabilities", op.rows * op.streams * kFloat32Bytes);
+    }
     keep(node_->inputs[0], "streams", op.elements() * kActivationBytes);
     if (op.kind == StreamStep::Kind::sum) return;
     keep(node_->inputs[1], "sublayer output", op.rows * op.width * kActivationBytes);
@@ -309,6 +315,8 @@ class LedgerWriter : private BlockLedger {
       keep_new("clamped gate", bytes);
       keep_new("clamped up", bytes);
     }
+    if (op.caps) keep_new("capped gate", bytes);
+    if (op.caps && op.caps->up > 0) keep_new("capped up", bytes);
   }
   void operator()(const RouterSelect& op) {
     const Expr scores = op.rows * op.num_experts;

@@ -166,8 +166,19 @@ class ProductVisitor {
     return products;
   }
   Products operator()(const StreamStep& op) const {
-    if (op.kind != StreamStep::Kind::update) return {};
     const Shape streams{op.rows, op.streams, op.width};
+    switch (op.kind) {
+      case StreamStep::Kind::expand:
+      case StreamStep::Kind::sum:
+        return {};
+      case StreamStep::Kind::attend:
+        return {{leaf_name(node_.path),
+                 gemm_text(named("P", {op.rows, Integer{1}, op.streams}), named("X", streams),
+                           shape_text({op.rows, Integer{1}, op.width})),
+                 product_of(streams)}};
+      case StreamStep::Kind::update:
+        break;
+    }
     return {{leaf_name(node_.path),
              gemm_text(named("M", {op.rows, op.streams, op.streams}), named("X", streams),
                        shape_text(streams)),

@@ -72,7 +72,8 @@ TensorId GraphBuilder::dense_network(const StackContext& stack, const FfnSpec& f
   if (gated) {
     inner = emit(
         activation_part, path + ".activation",
-        GatedActivation{ffn.activation, rows * width, ffn.gate_cutoff, {}, ffn.activation_limit},
+        GatedActivation{
+            ffn.activation, rows * width, ffn.gate_cutoff, {}, ffn.activation_limit, ffn.tanh_caps},
         {inner}, {}, {Symbol::batch_size, stack.tokens, width});
   } else {
     inner = emit_in_place(activation_part, path + ".activation",
@@ -176,9 +177,11 @@ TensorId GraphBuilder::expert_networks(const StackContext& stack, const FfnSpec&
   const Expr elements = rows * per_token * width;
   const ActivationKind activation = experts.activation.value_or(ffn.activation);
   if (gated) {
-    inner = emit(Part::mlp_experts_activation, "mlp.experts.activation",
-                 GatedActivation{activation, elements, std::nullopt, {}, experts.activation_limit},
-                 {inner}, {}, {rows * per_token, width});
+    inner =
+        emit(Part::mlp_experts_activation, "mlp.experts.activation",
+             GatedActivation{
+                 activation, elements, std::nullopt, {}, experts.activation_limit, ffn.tanh_caps},
+             {inner}, {}, {rows * per_token, width});
   } else {
     inner = emit_in_place(Part::mlp_experts_activation, "mlp.experts.activation",
                           Activation{activation, elements}, {inner});

@@ -70,6 +70,7 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
     if (convolves) hidden = input_convolution(stack, input, hidden);
   }
   if (stack.spec->altup) hidden = altup_output(stack, hidden);
+  if (stack.spec->residual_block > 0) hidden = output_residual(stack, hidden);
   return final_norm(stack, hidden);
 }
 
@@ -89,6 +90,9 @@ TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, Tenso
     const auto& convolution = stack.spec->convolution_of(variant);
     stack.convolution = convolution ? &*convolution : nullptr;
     stack.heads = head_sizes(*stack.attention);
+    const std::int64_t block_layers = stack.spec->residual_block;
+    const bool begins = block_layers > 0 && (run.first_layer + layer_) % block_layers == 0;
+    stack.residual_place = begins ? ResidualPlace::first_of_block : ResidualPlace::within_block;
     layer_slice_ = slice(*stack.spec, run, layer_);
     if (const std::int64_t inner = stack.spec->layers_of_group; inner > 1) {
       scope_ = fmt::format("inner.{}.", (run.first_layer + layer_) % inner);
@@ -192,6 +196,7 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   if (stack.spec->altup) return altup_layer(stack, hidden);
+  if (stack.spec->residual_block > 0) return attention_residual_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
   if (has_position_bias(stack, RelativeBiasSharing::layer)) relative_position_bias(stack);
   if (stack.attention->kind != AttentionKind::none) {

@@ -386,6 +386,13 @@ class GraphBuilder {
   TensorId update_streams(const StackContext& stack, const std::string& path, TensorId streams,
                           TensorId branch, TensorId weights);
 
+  // build_attention_residuals.cpp
+  /// A layer whose sublayers read sums of the hidden states in front of earlier blocks.
+  TensorId attention_residual_layer(const StackContext& stack, TensorId hidden);
+  TensorId output_residual(const StackContext& stack, TensorId hidden);
+  /// The sum of those states and `hidden`, weighted by their scores; `hidden` in the first layer.
+  TensorId attend_residuals(const StackContext& stack, const std::string& path, TensorId hidden);
+
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
@@ -492,6 +499,7 @@ class GraphBuilder {
   std::size_t shared_use_ = 0;
   bool reuses_weights_ = false;  ///< true in a shared block, whose weights may exist already
   std::optional<TensorId> first_values_;  ///< of the first layer's time mixing (RWKV-7)
+  std::vector<TensorId> block_states_;    ///< in front of each block of attention residuals so far
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
 };

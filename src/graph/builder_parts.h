@@ -79,6 +79,9 @@ struct LayerRun {
 [[nodiscard]] std::vector<LayerRun> cut_after(const std::vector<LayerRun>& runs,
                                               const std::vector<std::int64_t>& layers);
 
+/// Place of a layer in its block of attention residuals.
+enum class ResidualPlace { first_of_block, within_block };
+
 /// The stack and layer under construction.
 struct StackContext {
   const StackSpec* spec = nullptr;
@@ -92,6 +95,7 @@ struct StackContext {
   const AttentionSpec* attention = nullptr;
   const FfnSpec* ffn = nullptr;
   const ConvolutionSpec* convolution = nullptr;
+  ResidualPlace residual_place = ResidualPlace::within_block;
   HeadSizes heads;
 
   [[nodiscard]] Expr rows() const { return Expr(Symbol::batch_size) * tokens; }

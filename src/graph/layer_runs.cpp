@@ -7,10 +7,17 @@
 namespace headroom::detail {
 namespace {
 
-/// Number of consecutive repetitions of the `period` variants starting at layer `first`.
-std::int64_t repeats(const StackSpec& stack, std::int64_t first, std::int64_t period) {
+/// Layers of a stack that may be one run.
+struct LayerRange {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+};
+
+/// Number of consecutive repetitions of the `period` variants at the front of `range`.
+std::int64_t repeats(const StackSpec& stack, LayerRange range, std::int64_t period) {
+  const std::int64_t first = range.first;
   std::int64_t count = 1;
-  for (std::int64_t layer = first + period; layer < stack.num_layers; ++layer) {
+  for (std::int64_t layer = first + period; layer < range.end; ++layer) {
     if (stack.variant(layer) != stack.variant(layer - period)) break;
     const std::int64_t done = layer + 1 - first;
     if (done % period == 0) count = done / period;
@@ -30,20 +37,34 @@ bool reads_repetition_before(const StackSpec& stack, const std::vector<std::size
          std::ranges::any_of(variants, has_own);
 }
 
-/// The longest run starting at layer `first`; among equals, the one with the shortest period.
-LayerRun longest_run(const StackSpec& stack, std::int64_t first) {
+/// The longest run at the front of `range`; among equals, the one with the shortest period.
+LayerRun longest_run(const StackSpec& stack, LayerRange range) {
+  const std::int64_t first = range.first;
   // Published models alternate within 8 layers.
   constexpr std::int64_t kLongestPeriod = 16;
-  LayerRun best{first, repeats(stack, first, 1), {stack.variant(first)}};
+  LayerRun best{first, repeats(stack, range, 1), {stack.variant(first)}};
   for (std::int64_t period = 2; period <= kLongestPeriod; ++period) {
-    if (first + 2 * period > stack.num_layers) break;
-    const std::int64_t repeat = repeats(stack, first, period);
+    if (first + 2 * period > range.end) break;
+    const std::int64_t repeat = repeats(stack, range, period);
     if (repeat < 2 || repeat * period <= best.layers()) continue;
     LayerRun run{first, repeat, {}};
     for (std::int64_t i = 0; i < period; ++i) run.variants.push_back(stack.variant(first + i));
     if (!reads_repetition_before(stack, run.variants)) best = std::move(run);
   }
   return best;
+}
+
+/// Runs within the blocks of attention residuals. The first layer of a block is a run of its own:
+/// later ones read the hidden states in front of it.
+std::vector<LayerRun> runs_within_blocks(const StackSpec& stack) {
+  std::vector<LayerRun> runs;
+  const std::int64_t block = stack.residual_block;
+  for (std::int64_t layer = 0; layer < stack.num_layers; layer += runs.back().layers()) {
+    const bool begins = layer % block == 0;
+    const std::int64_t end = begins ? layer + 1 : (layer / block + 1) * block;
+    runs.push_back(longest_run(stack, {layer, std::min(end, stack.num_layers)}));
+  }
+  return runs;
 }
 
 /// Runs of layers, in which only the first may use a shared block. The stack's first layer is a run
@@ -69,6 +90,7 @@ std::vector<LayerRun> runs_between_uses(const StackSpec& stack) {
 
 std::vector<LayerRun> layer_runs(const StackSpec& stack) {
   if (stack.shared_block) return runs_between_uses(stack);
+  if (stack.residual_block > 0) return runs_within_blocks(stack);
   if (stack.variant_of_layer.empty()) {
     const bool splits = stack.input_convolution && stack.num_layers > 1;
     if (!splits) return {{0, stack.num_layers, {0}}};
@@ -76,7 +98,7 @@ std::vector<LayerRun> layer_runs(const StackSpec& stack) {
   }
   std::vector<LayerRun> runs;
   for (std::int64_t layer = 0; layer < stack.num_layers; layer += runs.back().layers()) {
-    runs.push_back(longest_run(stack, layer));
+    runs.push_back(longest_run(stack, {layer, stack.num_layers}));
   }
   return runs;
 }

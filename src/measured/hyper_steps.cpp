@@ -1,4 +1,5 @@
-// Steps of hyper-connections: weights of the residual streams, their sum and update.
+// Steps of hyper-connections and attention residuals: weights of the residual streams, their sum
+// and update.
 #include "kernels/hyper_connections.h"
 #include "step_builder.h"
 
@@ -22,6 +23,23 @@ StepBuilder::Run StepBuilder::operator()(const StreamWeights& op) {
   };
 }
 
+StepBuilder::Run StepBuilder::attend_step(const StreamStep& op) {
+  AttendArguments args;
+  args.rows = integer(op.rows);
+  args.width = integer(op.width);
+  args.eps = static_cast<float>(op.eps);
+  for (std::size_t i = 0; i < node_->inputs.size(); ++i) args.streams.push_back(input(i));
+  return
+      [=, norm = weight_path(0), projection = weight_path(1), weights = &program_.weights_,
+       layers_per_weights = block_.layers_per_weights, out = output()](std::int64_t layer) mutable {
+        args.norm = weights->values(norm, layer / layers_per_weights);
+        args.projection = weights->values(projection, layer / layers_per_weights);
+        const std::int64_t flops = attend_streams(args, out);
+        const auto tensors = static_cast<std::int64_t>(args.streams.size()) + 1;
+        return StepCount{flops, tensors * args.rows * args.width * kFloatBytes};
+      };
+}
+
 StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
   const Streams sizes{integer(op.rows), integer(op.streams), integer(op.width)};
   const std::int64_t row_floats = sizes.rows * sizes.width;
@@ -41,6 +59,8 @@ StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
         sum_streams(sizes, weights, stride, x, out);
         return StepCount{0, moved};
       };
+    case StreamStep::Kind::attend:
+      return attend_step(op);
     case StreamStep::Kind::update:
       break;
   }

@@ -295,9 +295,12 @@ StepBuilder::Run StepBuilder::operator()(const GatedActivation& op) {
   const std::int64_t width = integer(program_.graph_.tensors[node_->output].shape.back());
   const std::int64_t rows = integer(op.elements) / width;
   if (!op.slices.is_zero()) return activation_of_slice(op);
-  return [=, kind = op.kind, cutoff = op.cutoff, limit = op.limit, gate_up = input(0),
-          out = output()](std::int64_t /*layer*/) {
-    if (cutoff) {
+  return [=, kind = op.kind, cutoff = op.cutoff, limit = op.limit, caps = op.caps,
+          gate_up = input(0), out = output()](std::int64_t /*layer*/) {
+    if (caps) {
+      activate_capped_gates(static_cast<float>(caps->gate), static_cast<float>(caps->up), gate_up,
+                            out, rows, width);
+    } else if (cutoff) {
       activate_cut_gates(kind, *cutoff, gate_up, out, rows, width);
     } else if (limit > 0) {
       activate_limited_gates(kind, limit, gate_up, out, rows, width);

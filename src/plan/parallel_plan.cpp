@@ -92,20 +92,23 @@ bool has_recurrence_or_convolution(const Graph& graph) {
                   [](const Node& node) { return std::holds_alternative<TokenShift>(node.op); });
 }
 
-/// True if layers read values that the first one computed.
-bool reads_first_layer(const Graph& graph) {
+/// True if layers read more of earlier layers than the hidden states in front of them: values of
+/// the first one, or the hidden states in front of earlier blocks.
+bool reads_earlier_layers(const Graph& graph) {
   return any_node(graph, [](const Node& node) {
     const auto* const mix = std::get_if<TokenMix>(&node.op);
-    return mix != nullptr && mix->weight == MixWeight::gate;
+    const auto* const step = std::get_if<StreamStep>(&node.op);
+    return (mix != nullptr && mix->weight == MixWeight::gate) ||
+           (step != nullptr && step->kind == StreamStep::Kind::attend);
   });
 }
 
 /// Layers with the same weights stay on one rank, and so do those that read one table with values
-/// for each of them, or the first layer's values.
+/// for each of them, or tensors of earlier layers.
 bool has_separable_layers(const Graph& graph) {
   const bool share = std::ranges::any_of(
       graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
-  return !share && !reads_first_layer(graph) &&
+  return !share && !reads_earlier_layers(graph) &&
          std::ranges::none_of(graph.weights, [](const Weight& weight) {
            return weight.elements().degree(Symbol::num_hidden_layers) > 0;
          });

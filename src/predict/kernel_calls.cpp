@@ -186,6 +186,8 @@ class CallVisitor {
     KernelCall call = elements(KernelKind::residual_add, number(op.elements()));
     // Each stream is the sum of all streams and of the sublayer's output.
     if (op.kind == StreamStep::Kind::update) call.times = number(op.streams + Integer{1});
+    // Attention residuals read their streams for the scores, and again for the sum.
+    if (op.kind == StreamStep::Kind::attend) call.times = 2;
     return {call};
   }
   Calls operator()(const KvCacheAppend& op) const {

@@ -375,6 +375,7 @@ bool is_left_out(const json& config) {
          || config.value("num_local_experts", 1) == 0         // rules for Granite 4 are of experts
          || config.value("feed_forward_type", "") == "reglu"  // the architecture has GELU
          || config.contains("layers_block_type")              // Nemotron-H's rules read letters
+         || config.contains("attn_res_block_size")            // Kimi K3 is not kimi-linear
          || has_encoder_head(config) ||
          config.value("expert_selection_fn", "") == "softmax"  // Command A+ has sigmoids
          || has_other_activation(config)

@@ -200,6 +200,14 @@ TEST_CASE("attention in chunks with equal windows has equal counts, eager and fu
   check_counts(test::spec_of(config, "longformer of one window"));
 }
 
+TEST_CASE("attention residuals and capped gates have equal counts, in blocks of any length") {
+  auto config = test::read_json(test::data_folder() / "families/kimi_k3_text/config.json");
+  for (const std::int64_t layers : {1, 2, 3, 4, 12}) {
+    config["attn_res_block_size"] = layers;
+    check_counts(test::spec_of(config, "Kimi K3"));
+  }
+}
+
 TEST_CASE("image towers have equal counts") {
   for (const char* const name :
        {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",
@@ -239,7 +247,7 @@ TEST_CASE("image towers of tiles, queries and other positions have equal counts"
   for (const char* const name :
        {"gemma4_standardised", "internvl_second_last_layer", "kimi_k25_images", "llama4_images",
         "llava_next_tiles", "llava_onevision_tiles", "blip2_images", "aria_images",
-        "video_llava_images", "phi4_multimodal_images"}) {
+        "video_llava_images", "phi4_multimodal_images", "kimi_k3_images"}) {
     const auto folder = test::data_folder() / "golden/models" / name;
     for (const std::int64_t images : {1, 2}) check_counts(load_model(folder.string()).spec, images);
   }

@@ -393,11 +393,13 @@ TEST_CASE("attention over compressed keys is not divided, an indexer not by cont
   CHECK(broken_rule(context, indexed) == PlanRule::context_all_keys);
 }
 
-TEST_CASE("a pipeline divides no layers that share weights or per-layer embeddings") {
+TEST_CASE("a pipeline divides no layers that share weights, embeddings or earlier hidden states") {
   ParallelPlan pipeline;
   pipeline.pipeline = 2;
   const auto per_layer = data_folder() / "towers/tiny/gemma3n_text.config.json";
-  for (const std::string& name : {std::string("albert-base-v2"), per_layer.string()}) {
+  const auto residuals = data_folder() / "families/kimi_k3_text";
+  for (const std::string& name :
+       {std::string("albert-base-v2"), per_layer.string(), residuals.string()}) {
     CAPTURE(name);
     const Graph graph = build_graph(load_model(name).spec, {Phase::train});
     CHECK(broken_rule(pipeline, limits_of(graph, 128)) == PlanRule::pipeline_separable_layers);

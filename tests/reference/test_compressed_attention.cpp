@@ -1,6 +1,7 @@
-// Compressed keys, indexers and hyper-connections: lengths and pairs against loops over positions,
-// FLOPs and caches of DeepSeek-V4 and GLM-5.2 against sums over the modules of the reference code
-// (transformers, models/deepseek_v4, models/glm_moe_dsa), caches against its recorded bytes.
+// Compressed keys, indexers, hyper-connections and attention residuals: lengths and pairs against
+// loops over positions, FLOPs and caches of DeepSeek-V4 and GLM-5.2 against sums over the modules
+// of the reference code (transformers, models/deepseek_v4, models/glm_moe_dsa), caches against its
+// recorded bytes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -279,6 +280,24 @@ TEST_CASE("a fused kernel computes the pairs of the window and the chosen keys o
   // 61 windows of 128, 30 layers with 1024 of 250,000 keys, 31 with all 7812 keys.
   const Integer pairs = Integer{61} * 128 + Integer{30} * 1024 + Integer{31} * 7812;
   CHECK(matrix_flops_of(counted, values, Part::attention_core) == Integer{4} * 128 * 512 * pairs);
+}
+
+TEST_CASE("attention residuals multiply every value of their streams by a probability") {
+  // Of 7 layers in blocks of 3, attentions read 0, 2, 2, 2, 3, 3 and 3 streams, networks 2, 2, 2,
+  // 3, 3, 3 and 4, and the head 4. By torch's FlopCounterMode, the published class has 27,360 FLOPs
+  // more with them than without.
+  auto config = read_json(data_folder() / "families/kimi_k3_text/config.json");
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 9;
+  const Figures with = count(spec_of(config), workload).figures;
+  config["attn_res_block_size"] = nullptr;
+  const Figures without = count(spec_of(config), workload).figures;
+  const Integer streams = 0 + 2 + 2 + 2 + 3 + 3 + 3 + 2 + 2 + 2 + 3 + 3 + 3 + 4 + 4;
+  CHECK(with.forward.matrix_flops - without.forward.matrix_flops == 2 * streams * 20 * 18);
+  CHECK(with.forward.matrix_flops - without.forward.matrix_flops == 27360);
+  // A norm and a vector in front of each attention, each network and the head.
+  CHECK(with.parameters - without.parameters == 2 * 20 * (7 + 7 + 1));
 }
 
 TEST_CASE("hyper-connections save the streams before every sublayer and before the last sum") {

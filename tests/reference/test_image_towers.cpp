@@ -128,7 +128,8 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
                                     {"video_llava_images", {{3, 3}, {3, 3}}},
                                     {"phi4_multimodal_images", tiles, {{16, 32}, {32, 16}}},
                                     {"blip2_images", {{4, 4}, {4, 4}}},
-                                    {"aria_images", {{4, 4}, {4, 4}}}};
+                                    {"aria_images", {{4, 4}, {4, 4}}},
+                                    {"kimi_k3_images", {{4, 6}, {4, 2}}}};
   const auto rows = read_csv(data_folder() / "towers/image_flops.csv");
   REQUIRE(rows.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -140,6 +141,14 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
     CHECK(added_flops(all[i], checked_int64(number(rows[i], "seq_len"))) + unread ==
           number(rows[i], "image_flops"));
   }
+}
+
+TEST_CASE("an image of Kimi K3 has at most 65,536 patches") {
+  // kimi_k3_vision_processing.py with its in_patch_limit: 216 × 286 patches, 258 × 258 of a larger
+  // image.
+  const ModelSpec spec = spec_of(read_json(data_folder() / "wild/kimi-k3.config.json"));
+  CHECK(tokens_of(spec, {3000, 4000}) == 15444);
+  CHECK(tokens_of(spec, {8000, 8000}) == 129 * 129);
 }
 
 TEST_CASE("Phi's images become the visual tokens of their preprocessors' tiles") {

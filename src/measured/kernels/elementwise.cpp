@@ -158,6 +158,15 @@ void activate_limited_gates(ActivationKind kind, double limit, const float* gate
   });
 }
 
+void activate_capped_gates(float gate_cap, float up_cap, const float* gate_up, float* out,
+                           std::int64_t rows, std::int64_t width) {
+  const auto capped = [](Floats x, float cap) { return cap * simd::tanh(x * (1.0F / cap)); };
+  combine_halves(gate_up, out, rows, width, [=](Floats gate, Floats up) {
+    const Floats activated = capped(gate, gate_cap) * simd::sigmoid(gate);
+    return activated * (up_cap > 0 ? capped(up, up_cap) : up);
+  });
+}
+
 namespace {
 
 /// Mean of a row and `deviations` standard deviations.

@@ -25,6 +25,11 @@ void activate_cut_gates(ActivationKind kind, double deviations, const float* gat
 void activate_limited_gates(ActivationKind kind, double limit, const float* gate_up, float* out,
                             std::int64_t rows, std::int64_t width);
 
+/// out = c(gate, gate_cap)·sigmoid(gate)·c(up, up_cap), where c(x, cap) = cap·tanh(x / cap); an up
+/// of cap 0 stays as it is (SiTU). Shapes as in activate_gated.
+void activate_capped_gates(float gate_cap, float up_cap, const float* gate_up, float* out,
+                           std::int64_t rows, std::int64_t width);
+
 /// x += r over `count` elements.
 void add_residual(float* x, const float* r, std::int64_t count);
 

@@ -1,6 +1,7 @@
 #include "hyper_connections.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "aligned.h"
@@ -153,6 +154,47 @@ std::int64_t update_streams(const Streams& sizes, const float* weights, std::int
     }
   }
   return 2 * sizes.rows * n * elements;
+}
+
+namespace {
+
+/// Score of one row of a stream.
+float stream_score(const AttendArguments& args, const float* row) {
+  double squares = 0;
+  double product = 0;
+  for (std::int64_t i = 0; i < args.width; ++i) {
+    const auto value = static_cast<double>(row[i]);
+    squares += value * value;
+    product += value * static_cast<double>(args.norm[i]) * static_cast<double>(args.projection[i]);
+  }
+  const double mean = squares / static_cast<double>(args.width);
+  return static_cast<float>(product / std::sqrt(mean + static_cast<double>(args.eps)));
+}
+
+void attend_row(const AttendArguments& args, std::int64_t row, float* out) {
+  std::vector<float> probabilities;
+  for (const float* const stream : args.streams) {
+    probabilities.push_back(stream_score(args, stream + row * args.width));
+  }
+  const float most = *std::ranges::max_element(probabilities);
+  float sum = 0;
+  for (float& probability : probabilities) {
+    probability = std::exp(probability - most);
+    sum += probability;
+  }
+  std::fill_n(out, args.width, 0.0F);
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    add_scaled(probabilities[i] / sum, args.streams[i] + row * args.width, args.width, out);
+  }
+}
+
+}  // namespace
+
+std::int64_t attend_streams(const AttendArguments& args, float* out) {
+  const auto elements = std::ssize(args.streams) * args.rows * args.width;
+#pragma omp parallel for schedule(static) if (elements >= kSerialElements)
+  for (std::int64_t row = 0; row < args.rows; ++row) attend_row(args, row, out + row * args.width);
+  return 2 * elements;
 }
 
 }  // namespace headroom::measured

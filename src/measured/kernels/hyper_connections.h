@@ -1,7 +1,9 @@
-// Residual streams of hyper-connections (DeepSeek-V4, transformers' models/deepseek_v4).
+// Residual streams of hyper-connections (DeepSeek-V4, transformers' models/deepseek_v4) and of
+// attention residuals (Kimi K3).
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace headroom::measured {
 
@@ -39,5 +41,19 @@ void sum_streams(const Streams& sizes, const float* weights, std::int64_t stride
 /// product with the matrix.
 std::int64_t update_streams(const Streams& sizes, const float* weights, std::int64_t stride,
                             const float* branch, float* x);
+
+/// Attention of each row over tensors [rows, width].
+struct AttendArguments {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  float eps = 0;
+  std::vector<const float*> streams{};
+  const float* norm = nullptr;        ///< [width]
+  const float* projection = nullptr;  ///< [width]
+};
+
+/// out [rows, width] = Σ p_i · stream_i, where p is the softmax of the scores Σ norm · projection ·
+/// stream_i / √(mean(stream_i²) + eps). Returns the FLOPs of the sum.
+std::int64_t attend_streams(const AttendArguments& args, float* out);
 
 }  // namespace headroom::measured

@@ -8,6 +8,7 @@
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
 
@@ -134,7 +135,7 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
     require_groups(config, experts);
   }
   experts.latent_size = config.count_or({"routed_expert_hidden_size"}, 0);
-  const bool normed = config.flag_or({"latent_moe_use_norm"}, true);
+  const bool normed = config.flag_or({"latent_moe_use_norm"}, false);
   if (experts.latent_size > 0 && normed) experts.latent_norm = stack.norm;
   config.expect_number("moe_layer_freq", 1);
   config.expect_text("topk_method", "noaux_tc");
@@ -148,58 +149,49 @@ void keep_latent_projections(ModelSpec& spec) {
                                 .weights = {"mlp.latent.down.weight", "mlp.latent.up.weight"}});
 }
 
-/// Attention residuals (arXiv 2603.15031): the input of each part is a sum of earlier blocks'
-/// outputs, weighted by a softmax of their scores. Counts the norm and the vector of each score.
-void count_attention_residuals(ConfigReader& config, ModelSpec& spec) {
-  const std::int64_t layers = spec.decoder->num_layers;
-  const std::int64_t width = spec.hidden_size;
-  if (config.count_or({"attn_res_block_size"}, 0) == 0) return;
-  const auto add = [&](const std::string& path, std::int64_t count) {
-    spec.counted_only.push_back({path + ".projection.weight",
-                                 {1, width},
-                                 WeightRole::attention,
-                                 count,
-                                 ModelPart::text,
-                                 CountedUse::loaded});
-    spec.counted_only.push_back({path + ".norm.weight",
-                                 {width},
-                                 WeightRole::norm,
-                                 count,
-                                 ModelPart::text,
-                                 CountedUse::loaded});
-  };
-  add("decoder.layers.attention_residual", layers);
-  add("decoder.layers.mlp_residual", layers);
-  add("decoder.output_residual", 1);
-  spec.not_run = "its attention residuals have no kernel yet";
-  spec.assumptions.emplace_back("attention residuals count as parameters only");
+/// SiTU in SiLU's place: both factors have caps, that of the gate 1 where a config has none.
+std::optional<TanhCaps> read_situ(ConfigReader& config) {
+  if (!config.is_text("hidden_act", "situ")) return std::nullopt;
+  const double gate = config.number_or({"activation_situ_beta"}, 0);
+  return TanhCaps{gate == 0 ? 1 : gate, config.number_or({"activation_situ_linear_beta"}, 0)};
 }
 
-/// SiTU of gate and up, which both have limits, has no kernel.
-DecoderDefaults kimi_defaults(ConfigReader& config, ModelSpec& spec) {
+DecoderDefaults kimi_defaults(const std::optional<TanhCaps>& situ) {
   DecoderDefaults defaults;
   defaults.bias = BiasRule::none;
   defaults.head_size = HeadSizeRule::own;
-  if (!config.is_text("hidden_act", "situ")) return defaults;
-  defaults.fixed_activation = ActivationKind::silu;
-  config.ignore({"activation_situ_beta", "activation_situ_linear_beta"});
-  spec.not_run = "its activation (SiTU) has no kernel yet";
-  spec.assumptions.emplace_back("the activation of its networks, SiTU, counts as SiLU");
+  if (situ) defaults.fixed_activation = ActivationKind::silu;
   return defaults;
 }
 
+/// Reads the blocks of attention residuals. The class has a norm and a vector of scores in front of
+/// the first attention, too, which reads the embeddings alone.
+void read_attention_residuals(ConfigReader& config, ModelSpec& spec) {
+  spec.decoder->residual_block = config.count_or({"attn_res_block_size"}, 0);
+  if (spec.decoder->residual_block == 0) return;
+  const auto unread = [&](const std::string& name, std::vector<std::int64_t> shape,
+                          WeightRole role) {
+    spec.counted_only.push_back({"decoder.first_residual." + name, std::move(shape), role, 1,
+                                 ModelPart::text, CountedUse::loaded});
+  };
+  unread("norm.weight", {spec.hidden_size}, WeightRole::norm);
+  unread("projection.weight", {1, spec.hidden_size}, WeightRole::attention);
+}
+
 void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults = kimi_defaults(config, spec);
+  const std::optional<TanhCaps> situ = read_situ(config);
+  DecoderDefaults defaults = kimi_defaults(situ);
   // Heads have the sizes of linear_attn_config and of the latent attention.
   config.ignore({"head_dim", "qk_head_dim", "num_nextn_predict_layers"});
   defaults.max_position_embeddings = config.size_or({"model_max_length"}, 2048);
   read_decoder(config, spec, defaults);
+  spec.decoder->ffn.tanh_caps = situ;
+  read_attention_residuals(config, spec);
   config.expect_flag("attention_bias", false);
   read_latent_attention_without_positions(config, spec);
   read_kimi_delta_layers(config, *spec.decoder);
   read_kimi_experts(config, *spec.decoder);
   if (config.count_or({"routed_expert_hidden_size"}, 0) > 0) keep_latent_projections(spec);
-  count_attention_residuals(config, spec);
 }
 
 constexpr NameRule kKimi[] = {
@@ -243,8 +235,14 @@ constexpr NameRule kKimiK3[] = {
     {"decoder.layers.mlp.latent.down.%", "layers.{}.block_sparse_moe.routed_expert_down_proj.%"},
     {"decoder.layers.mlp.latent.norm.%", "layers.{}.block_sparse_moe.routed_expert_norm.%"},
     {"decoder.layers.mlp.latent.up.%", "layers.{}.block_sparse_moe.routed_expert_up_proj.%"},
-    {"vision_tower.%", "vision_tower.%"},
-    {"projector.%", "mm_projector.%"},
+    {"decoder.first_residual.norm.%", "layers.0.self_attention_res_norm.%"},
+    {"decoder.first_residual.projection.%", "layers.0.self_attention_res_proj.%"},
+    {"decoder.layers.attention_residual.norm.%", "layers.{}.self_attention_res_norm.%"},
+    {"decoder.layers.attention_residual.projection.%", "layers.{}.self_attention_res_proj.%"},
+    {"decoder.layers.mlp_residual.norm.%", "layers.{}.mlp_res_norm.%"},
+    {"decoder.layers.mlp_residual.projection.%", "layers.{}.mlp_res_proj.%"},
+    {"decoder.output_residual.norm.%", "output_attn_res_norm.%"},
+    {"decoder.output_residual.projection.%", "output_attn_res_proj.%"},
 };
 
 constexpr NameRule kKimiGguf[] = {
@@ -313,9 +311,9 @@ std::vector<Family> kimi_linear_families() {
                           .classes = {"KimiK3ForConditionalGeneration"},
                           .bare_classes = {},
                           .text_type = "kimi_linear",
-                          .count_towers = count_kimi_k3_tower,
+                          .count_towers = read_kimi_k3_tower,
                           .tying = HeadTying::text,
-                          .names = NameTable{{kKimiK3}, {"model."}, {}}})};
+                          .names = wrapped_kimi_k3_names()})};
 }
 
 }  // namespace headroom::detail

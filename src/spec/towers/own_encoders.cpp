@@ -1,6 +1,4 @@
-// Towers of Kimi K3, Step 3.7 and MiniCPM-V, which are counted.
-#include <array>
-
+// Towers of Step 3.7 and MiniCPM-V, which are counted.
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -11,49 +9,6 @@ constexpr auto kEmbedding = WeightRole::embedding;
 constexpr auto kProjector = WeightRole::projector;
 
 }  // namespace
-
-void count_kimi_k3_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"vt_hidden_size"}, 1024);
-  layers.inner = vision.size_or({"vt_intermediate_size"}, 4096);
-  layers.count = vision.layers_or({"vt_num_hidden_layers"}, 27);
-  layers.heads_width = vision.size_or({"qkv_hidden_size"}, layers.width);
-  layers.norm = vision.choice_or<NormKind>(
-      {"norm_type"}, {{"layernorm", NormKind::layer_norm}, {"rmsnorm", NormKind::rms_norm}},
-      NormKind::layer_norm);
-  layers.qkv_bias = vision.flag_or({"attn_bias"}, true);
-  layers.output_bias = layers.qkv_bias;
-  layers.ffn_bias = vision.flag_or({"linear_bias"}, true);
-  const PatchGrid grid = read_patch_grid(vision, "in_channels", 896, 14);
-  const std::int64_t rows = vision.size_or({"init_pos_emb_height"}, 64);
-  const std::int64_t columns = vision.size_or({"init_pos_emb_width"}, 64);
-  const std::array<std::int64_t, 2> merged = vision.sides_or("merge_kernel_size", 2);
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("patch_embeddings.weight", {layers.width, grid.elements}, kEmbedding);
-  if (vision.flag_or({"patch_embed_proj_bias"}, true)) {
-    tower.add("patch_embeddings.bias", {layers.width}, kEmbedding);
-  }
-  tower.add("position_embeddings.weight",
-            {product(vision, "init_pos_emb_height", rows, columns), layers.width}, kEmbedding);
-  tower.layers(layers);
-  tower.norm(layers.norm, "final_norm", layers.width);
-  const std::int64_t patches = product(vision, "merge_kernel_size", merged[0], merged[1]);
-  const std::int64_t wide = product(vision, "merge_kernel_size", patches, layers.width);
-  vision.expect_number("mm_hidden_size", static_cast<double>(layers.width));
-  vision.expect_number("text_hidden_size", static_cast<double>(spec.hidden_size));
-  vision.expect_text("mm_projector_type", "patchmergerv2");
-  vision.expect_text("mlp_type", "mlp2");
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear_if(false, "up", wide, wide, kProjector);
-  projector.linear_if(false, "down", wide, spec.hidden_size, kProjector);
-  projector.norm(NormKind::rms_norm, "norm", spec.hidden_size);
-  vision.ignore({"activation_func", "init_pos_emb_time", "merge_type", "pos_emb_type",
-                 "pos_emb_interpolation_mode", "projector_ln_eps", "vt_num_attention_heads"});
-  ignore_tower_keys(vision);
-  vision.finish();
-  config.ignore({"ignore_index", "image_placeholder"});
-}
 
 void count_step3p7_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");

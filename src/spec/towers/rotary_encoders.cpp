@@ -1,4 +1,5 @@
-// Towers of Llama 4 and Kimi K2.5 (MoonViT, arXiv 2504.07491): learned positions and 2-D RoPE.
+// Towers of Llama 4, Kimi K2.5 and Kimi K3 (MoonViT, arXiv 2504.07491; moonshotai/Kimi-K3,
+// modeling_kimi_k3.py): learned positions and 2-D RoPE.
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -20,15 +21,17 @@ ImageSpec read_square_patches(ConfigReader& vision, std::string_view channels_ke
   return image;
 }
 
-/// A pre-norm encoder with biases, learned positions and RoPE of interleaved pairs.
-TowerSpec rotary_encoder(ConfigReader& vision, std::int64_t width, std::int64_t heads) {
+/// A pre-norm encoder with biases, learned positions and RoPE of interleaved pairs. Its heads are
+/// `heads_width` wide together.
+TowerSpec rotary_encoder(ConfigReader& vision, std::int64_t width, std::int64_t heads,
+                         std::int64_t heads_width) {
   TowerSpec tower;
   tower.hidden_size = width;
   tower.embedding.input = InputKind::patches;
   tower.position.kind = PositionKind::learned_and_rotary;
   tower.position.rope.layout = RopeLayout::interleaved;
   StackSpec& stack = tower.stack;
-  stack.self_attention = multi_head_attention(vision, "num_attention_heads", heads, width);
+  stack.self_attention = multi_head_attention(vision, "num_attention_heads", heads, heads_width);
   stack.self_attention.qkv_bias = true;
   stack.self_attention.output_bias = true;
   stack.norm = {NormKind::layer_norm, true, kRotaryNormEps};
@@ -38,6 +41,99 @@ TowerSpec rotary_encoder(ConfigReader& vision, std::int64_t width, std::int64_t 
 
 std::int64_t squared_side(const ConfigReader& config, std::string_view key, std::int64_t side) {
   return product(config, key, side, side);
+}
+
+/// Sizes of a MoonViT whose config leaves them out, and a choice of its class.
+struct MoonVit {
+  std::int64_t width = 0;
+  std::int64_t heads = 0;
+  std::int64_t inner = 0;
+  std::int64_t heads_width = 0;   ///< 0: width
+  std::int64_t most_patches = 0;  ///< in_patch_limit of its preprocessor
+  PositionInterpolation interpolation = PositionInterpolation::none;
+};
+
+constexpr MoonVit kMoonVitK25{1152, 16, 4304, 0, 16384, PositionInterpolation::bicubic};
+constexpr MoonVit kMoonVitK3{1024, 12, 4096, 1536, 65536, PositionInterpolation::linear_centres};
+
+/// The patches of a MoonViT and the table of their positions.
+void read_moon_vit_patches(ConfigReader& vision, const MoonVit& absent, TowerSpec& tower,
+                           ModelSpec& spec) {
+  ImageSpec image = read_square_patches(vision, "in_channels", 896);
+  const std::int64_t rows = vision.size_or({"init_pos_emb_height", "pos_emb_height"}, 64);
+  const std::int64_t columns = vision.size_or({"init_pos_emb_width", "pos_emb_width"}, 64);
+  if (rows != columns) spec.not_run = "its table of positions is not square";
+  image.image_size = product(vision, "init_pos_emb_height", rows, image.patch_size);
+  image.prefix = PrefixTokens::none;
+  image.interpolation = absent.interpolation;
+  image.pixels = PixelLayout::patches;
+  tower.embedding.image = image;
+  tower.position.max_position_embeddings = product(vision, "init_pos_emb_height", rows, columns);
+  tower.rule = ImageRule::native;
+  tower.pixel_limits =
+      PixelLimits{0, product(vision, "patch_size", absent.most_patches,
+                             squared_side(vision, "patch_size", image.patch_size))};
+}
+
+/// The encoder of Kimi K2.5 or K3, whose keys have other names in transformers.
+TowerSpec read_moon_vit(ConfigReader& vision, const MoonVit& absent, ModelSpec& spec) {
+  const std::int64_t width = vision.size_or({"vt_hidden_size", "hidden_size"}, absent.width);
+  const std::int64_t heads =
+      vision.size_or({"vt_num_attention_heads", "num_attention_heads"}, absent.heads);
+  const std::int64_t heads_width =
+      absent.heads_width == 0 ? width : vision.size_or({"qkv_hidden_size"}, absent.heads_width);
+  TowerSpec tower = rotary_encoder(vision, width, heads, heads_width);
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
+  tower.position.rope.axes = RopeAxes::columns_and_rows_take_turns;
+  read_moon_vit_patches(vision, absent, tower, spec);
+  StackSpec& stack = tower.stack;
+  stack.num_layers = vision.layers_or({"vt_num_hidden_layers", "num_hidden_layers"}, 27);
+  stack.ffn = {FfnKind::plain,
+               vision.size_or({"vt_intermediate_size", "intermediate_size"}, absent.inner),
+               ActivationKind::gelu_tanh, true};
+  vision.expect_number("mm_hidden_size", static_cast<double>(width));
+  vision.expect_number("text_hidden_size", static_cast<double>(spec.hidden_size));
+  // Sines over time and the pooling of frames change no image.
+  vision.ignore(
+      {"init_pos_emb_time", "pos_emb_time", "merge_type", "pos_emb_type", "video_attn_type"});
+  return tower;
+}
+
+/// Side of the squares of patches that one visual token has.
+std::int64_t read_merged_patches(ConfigReader& vision, ModelSpec& spec) {
+  const std::array<std::int64_t, 2> merged = vision.sides_or("merge_kernel_size", 2);
+  if (merged[0] != merged[1]) spec.not_run = "it merges blocks of patches that are not square";
+  return merged[0];
+}
+
+/// Width of merged patches side by side.
+std::int64_t merged_width(const ConfigReader& vision, std::int64_t side, std::int64_t width) {
+  return product(vision, "merge_kernel_size", squared_side(vision, "merge_kernel_size", side),
+                 width);
+}
+
+/// Choices of Kimi K3's layers that K2.5's do not have.
+void read_kimi_k3_layers(ConfigReader& vision, TowerSpec& tower) {
+  // torch's RMSNorm without an eps takes the least difference from 1 of its type, here float32.
+  constexpr double kRmsEps = 0x1p-23;
+  StackSpec& stack = tower.stack;
+  const auto kind = vision.choice_or<NormKind>(
+      {"norm_type"}, {{"layernorm", NormKind::layer_norm}, {"rmsnorm", NormKind::rms_norm}},
+      NormKind::rms_norm);
+  if (kind == NormKind::rms_norm) stack.norm = {kind, false, kRmsEps};
+  stack.final_norm = stack.norm;
+  stack.self_attention.qkv_bias = vision.flag_or({"attn_bias"}, false);
+  stack.self_attention.output_bias = stack.self_attention.qkv_bias;
+  stack.ffn.bias = vision.flag_or({"linear_bias"}, false);
+  ImageSpec& image = *tower.embedding.image;
+  image.patch_bias = vision.flag_or({"patch_embed_proj_bias"}, false);
+  image.interpolation =
+      vision.choice_or<PositionInterpolation>({"pos_emb_interpolation_mode"},
+                                              {{"bilinear", PositionInterpolation::linear_centres},
+                                               {"bicubic", PositionInterpolation::bicubic}},
+                                              image.interpolation);
+  vision.expect_text("mlp_type", "mlp2");
+  vision.ignore({"activation_func"});  // gelu_pytorch_tanh whatever it says
 }
 
 /// Widths of Llama 4's vision adapter: of its first layer's output, of both sides of its second
@@ -76,7 +172,8 @@ void count_llama4_tower(const TowerSpec& tower, const AdapterWidths& widths, Mod
 void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   const std::int64_t width = vision.size_or({"hidden_size"}, 768);
-  TowerSpec tower = rotary_encoder(vision, width, vision.size_or({"num_attention_heads"}, 16));
+  TowerSpec tower =
+      rotary_encoder(vision, width, vision.size_or({"num_attention_heads"}, 16), width);
   tower.position.rope.theta = read_axial_theta(vision, 10000);
   tower.position.rope.axes = RopeAxes::columns_then_rows;
   tower.position.rope.coordinates = PatchCoordinates::from_one;
@@ -115,50 +212,38 @@ void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
 
 void read_kimi_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  const std::int64_t width = vision.size_or({"vt_hidden_size", "hidden_size"}, 1152);
-  TowerSpec tower = rotary_encoder(
-      vision, width, vision.size_or({"vt_num_attention_heads", "num_attention_heads"}, 16));
-  tower.position.rope.theta = read_axial_theta(vision, 10000);
-  tower.position.rope.axes = RopeAxes::columns_and_rows_take_turns;
-  ImageSpec image = read_square_patches(vision, "in_channels", 896);
-  const std::int64_t rows = vision.size_or({"init_pos_emb_height", "pos_emb_height"}, 64);
-  const std::int64_t columns = vision.size_or({"init_pos_emb_width", "pos_emb_width"}, 64);
-  if (rows != columns) spec.not_run = "its table of positions is not square";
-  image.image_size = product(vision, "init_pos_emb_height", rows, image.patch_size);
-  image.prefix = PrefixTokens::none;
-  image.interpolation = PositionInterpolation::bicubic;
-  image.pixels = PixelLayout::patches;
-  tower.embedding.image = image;
-  tower.position.max_position_embeddings = product(vision, "init_pos_emb_height", rows, columns);
-  StackSpec& stack = tower.stack;
-  stack.num_layers = vision.layers_or({"vt_num_hidden_layers", "num_hidden_layers"}, 27);
-  stack.ffn = {FfnKind::plain, vision.size_or({"vt_intermediate_size", "intermediate_size"}, 4304),
-               read_activation(vision, {"hidden_act"}, ActivationKind::gelu_tanh), true};
-  const std::array<std::int64_t, 2> merged = vision.sides_or("merge_kernel_size", 2);
-  if (merged[0] != merged[1]) spec.not_run = "it merges blocks of patches that are not square";
-  vision.expect_number("mm_hidden_size", static_cast<double>(width));
-  vision.expect_number("text_hidden_size", static_cast<double>(spec.hidden_size));
+  TowerSpec tower = read_moon_vit(vision, kMoonVitK25, spec);
+  tower.stack.ffn.activation = read_activation(vision, {"hidden_act"}, ActivationKind::gelu_tanh);
+  const std::int64_t side = read_merged_patches(vision, spec);
   vision.expect_text("mm_projector_type", "patchmerger");
   const double eps = config.number_or({"projection_layer_norm_eps"},
                                       vision.number_or({"projector_ln_eps"}, kRotaryNormEps));
-  // Sines over time and the pooling of frames change no image.
-  vision.ignore(
-      {"init_pos_emb_time", "pos_emb_time", "merge_type", "pos_emb_type", "video_attn_type"});
   ignore_tower_keys(vision);
   vision.finish();
-  const std::int64_t wide = product(vision, "merge_kernel_size",
-                                    squared_side(vision, "merge_kernel_size", merged[0]), width);
-  tower.projector.steps = {NormStep{"norm", {NormKind::layer_norm, true, eps}},
-                           MergeStep{PatchMerge::patch_major, merged[0]},
-                           LinearStep{"up", wide, true}, ActivationStep{ActivationKind::gelu},
-                           LinearStep{"down", spec.hidden_size, true}};
+  tower.projector.steps = {
+      NormStep{"norm", {NormKind::layer_norm, true, eps}}, MergeStep{PatchMerge::patch_major, side},
+      LinearStep{"up", merged_width(vision, side, tower.hidden_size), true},
+      ActivationStep{ActivationKind::gelu}, LinearStep{"down", spec.hidden_size, true}};
   config.ignore(
       {"projection_hidden_size", "ignore_index", "use_unified_vision_chunk", "video_placeholder"});
-  tower.rule = ImageRule::native;
-  constexpr std::int64_t kMostPatches = 16384;  // in_patch_limit of its preprocessor
-  tower.pixel_limits =
-      PixelLimits{0, product(vision, "patch_size", kMostPatches,
-                             squared_side(vision, "patch_size", image.patch_size))};
+  spec.tower = std::move(tower);
+}
+
+void read_kimi_k3_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower = read_moon_vit(vision, kMoonVitK3, spec);
+  read_kimi_k3_layers(vision, tower);
+  const std::int64_t side = read_merged_patches(vision, spec);
+  vision.expect_text("mm_projector_type", "patchmergerv2");
+  const double eps = vision.number_or({"projector_ln_eps"}, kRotaryNormEps);
+  ignore_tower_keys(vision);
+  vision.finish();
+  tower.projector.steps = {MergeStep{PatchMerge::patch_major, side},
+                           LinearStep{"up", merged_width(vision, side, tower.hidden_size), false},
+                           ActivationStep{ActivationKind::gelu},
+                           LinearStep{"down", spec.hidden_size, false},
+                           NormStep{"norm", {NormKind::rms_norm, false, eps}}};
+  config.ignore({"ignore_index", "image_placeholder"});
   spec.tower = std::move(tower);
 }
 

@@ -263,6 +263,11 @@ constexpr NameRule kKimi[] = {
     {"projector.down.%", "mm_projector.proj.2.%"},
 };
 
+// Before those of K2.5, whose norm stands in front of its projector.
+constexpr NameRule kKimiK3Projector[] = {
+    {"projector.norm.%", "mm_projector.post_norm.%"},
+};
+
 constexpr NameRule kGemma3[] = {
     {"projector.norm.%", "multi_modal_projector.mm_soft_emb_norm.%"},
     {"projector.input.weight", "multi_modal_projector.mm_input_projection_weight", transposed()},
@@ -381,6 +386,8 @@ NameTable wrapped_hyperclovax_names() {
 NameTable wrapped_glm4v_names() { return {{kGlm4v}, {"model."}, {}}; }
 
 NameTable wrapped_kimi_names() { return {{kKimi}, {"model."}, {}}; }
+
+NameTable wrapped_kimi_k3_names() { return {{kKimiK3Projector, kKimi}, {"model."}, {}}; }
 
 NameTable wrapped_gemma4_names() { return {{kGemma4}, {"model."}, {}}; }
 

@@ -23,6 +23,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_hyperclovax_names();
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
+[[nodiscard]] NameTable wrapped_kimi_k3_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
 [[nodiscard]] NameTable wrapped_vipllava_names();
 [[nodiscard]] NameTable wrapped_video_llama3_names();

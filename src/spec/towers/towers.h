@@ -39,8 +39,6 @@ void count_gemma4_audio(ConfigReader& config, ModelSpec& spec);
 void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
-/// Kimi K3: MoonViT with RMSNorm, no biases and heads of a width of their own.
-void count_kimi_k3_tower(ConfigReader& config, ModelSpec& spec);
 /// Step 3.7: layer scale, 2-D RoPE, and two convolutions that halve the image's sides.
 void count_step3p7_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.
@@ -57,6 +55,8 @@ void read_qwen3_5_tower(ConfigReader& config, ModelSpec& spec);
 void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K2.5: MoonViT and a merger of 2×2 patches.
 void read_kimi_tower(ConfigReader& config, ModelSpec& spec);
+/// Kimi K3: the same with RMSNorm, without biases, and with heads of a width of their own.
+void read_kimi_k3_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
 void read_voxtral_tower(ConfigReader& config, ModelSpec& spec);
 void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec);
