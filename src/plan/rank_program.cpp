@@ -9,6 +9,7 @@
 
 #include "collective_time.h"
 #include "gemm_tiles.h"
+#include "graph_collectives.h"
 #include "graph_passes.h"
 #include "op_exprs.h"
 #include "op_kind.h"
@@ -69,18 +70,6 @@ std::set<std::string> paths_without_backward(const Graph& graph) {
   return paths;
 }
 
-/// Bytes of the hidden states that a stage sends on: the last ones of each stack.
-Expr hidden_bytes(const Graph& graph) {
-  Expr encoder;
-  Expr main;
-  for (const Block& block : graph.blocks) {
-    if (!block.is_layers()) continue;
-    (in_encoder(block) ? encoder : main) =
-        graph.tensors[block.carried_out].elements() * Symbol::activation_bytes;
-  }
-  return encoder + main;
-}
-
 double as_double(const CompiledExpr& expr, const SymbolValues& values) {
   return static_cast<double>(expr.evaluate(values));
 }
@@ -111,13 +100,6 @@ bool is_of_adapter(const Graph& whole, const NodeAnalysis& analysis) {
   });
 }
 
-/// Bytes of the tokens that are ordered by expert before the first of a layer's expert GEMMs.
-Expr permuted_bytes(const Node& node) {
-  const auto* const experts = std::get_if<ExpertLinear>(&node.op);
-  if (experts == nullptr || experts->source != ExpertLinear::Source::tokens) return {};
-  return experts->rows * experts->per_token * experts->in_features * Symbol::activation_bytes;
-}
-
 /// Seconds of some operators together.
 PassSeconds seconds_of(const std::vector<std::size_t>& operators,
                        const std::vector<OperatorSeconds>& seconds) {
@@ -127,55 +109,6 @@ PassSeconds seconds_of(const std::vector<std::size_t>& operators,
     sum.backward_s += seconds.at(one).backward_s;
   }
   return sum;
-}
-
-/// Paths of the operators on tokens that expert parallelism exchanges.
-std::set<std::string> exchanged_paths(const Graph& graph) {
-  std::set<std::string> paths;
-  for (const Block& block : graph.blocks) {
-    bool exchanged = false;
-    for (const Node& node : block.nodes) {
-      const auto* const op = std::get_if<Collective>(&node.op);
-      if (op != nullptr && op->group == RankGroup::expert) {
-        exchanged = op->dispatch == Dispatch::forward;
-      } else if (exchanged) {
-        paths.insert(block.path + "." + node.path);
-      }
-    }
-  }
-  return paths;
-}
-
-/// True for the GEMMs of a layer that can run beside the collective at `node`: those that read the
-/// sequence that it gathers, or make the sums that it scatters.
-bool is_beside(const Node& gemm, const Node& node) {
-  if (kind_of(gemm.op) != OpKind::linear) return false;
-  switch (std::get<Collective>(node.op).forward) {
-    case CollectiveKind::all_gather:
-      return std::ranges::count(gemm.inputs, node.output) > 0;
-    case CollectiveKind::reduce_scatter:
-      return gemm.output == node.inputs.front();
-    case CollectiveKind::none:
-    case CollectiveKind::all_reduce:
-    case CollectiveKind::all_to_all:
-    case CollectiveKind::send:
-      break;
-  }
-  return false;
-}
-
-/// The module that a collective belongs to: of the operator that reads what arrives, else of the
-/// one before. Modules run from their first collective to their last.
-LayerPart part_of_collective(const Block& block, const Node& node) {
-  const auto is_module = [](LayerPart part) {
-    return part == LayerPart::dense_ffn || part == LayerPart::experts;
-  };
-  const auto at = static_cast<std::size_t>(&node - block.nodes.data());
-  const LayerPart next =
-      at + 1 < block.nodes.size() ? layer_part(block.nodes[at + 1]) : LayerPart::other;
-  if (is_module(next)) return next;
-  const LayerPart before = at > 0 ? layer_part(block.nodes[at - 1]) : LayerPart::other;
-  return is_module(before) ? before : LayerPart::other;
 }
 
 }  // namespace
