@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""preset_sources.py: checks presets/sources.csv against the presets' texts.
+
+A config as published has the SHA-256 that its row states. Where its note has a git blob, it also
+has that id, as the published file, with or without a final newline.
+"""
+
+import csv
+import hashlib
+import pathlib
+import re
+import sys
+
+PRESETS = pathlib.Path(__file__).resolve().parents[2] / "presets"
+STATES = {"raw", "rewritten", "pruned", "written"}
+OPENING = '\n  "config": '
+INDENT = 2  # columns before the published text's own
+
+
+def published_text(preset):
+    """The config's text in the preset, without the indent."""
+    text = (PRESETS / "models" / f"{preset}.json").read_text(encoding="utf-8")
+    config = text[text.index(OPENING) + len(OPENING):].rstrip().removesuffix("}").rstrip()
+    first, *others = config.split("\n")
+    return "\n".join([first, *(line[INDENT:] for line in others)])
+
+
+def git_blob(content):
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def faults(row):
+    """What the row states and the preset's text does not have."""
+    if row["state"] not in STATES:
+        yield f"its state is '{row['state']}'"
+    content = published_text(row["preset"]).encode()
+    if row["sha256"] and hashlib.sha256(content).hexdigest() != row["sha256"]:
+        yield "its text has another sha256"
+    blob = re.search(r"git blob ([0-9a-f]{40})$", row["note"] or "")
+    if blob and blob[1] not in (git_blob(content), git_blob(content + b"\n")):
+        yield "its text is another git blob"
+    if row["state"] == "raw" and not row["repository"] and not blob:
+        yield "it is raw, without a copy or a git blob"
+
+
+def main():
+    with open(PRESETS / "sources.csv", encoding="utf-8", newline="") as source:
+        rows = list(csv.DictReader(source))
+    found = [f"{row['preset']}: {fault}" for row in rows for fault in faults(row)]
+    print(*found, f"{len(rows)} presets, {len(found)} faults", sep="\n")
+    return 1 if found or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
