@@ -4,21 +4,10 @@
 
 #include <vector>
 
+#include "bound_seconds.h"
 #include "headroom/memory_split.h"
 
 namespace headroom::detail {
-
-/// Seconds, and those of them in operators that arithmetic bounds.
-struct BoundSeconds {
-  double all = 0;
-  double compute_bound = 0;
-
-  BoundSeconds& operator+=(const BoundSeconds& other) {
-    all += other.all;
-    compute_bound += other.compute_bound;
-    return *this;
-  }
-};
 
 /// Seconds of a pass through a part of the model, by its place.
 struct PlaceSeconds {

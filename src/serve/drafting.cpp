@@ -20,7 +20,7 @@ std::string name_of(const Drafter& drafter) {
 namespace detail {
 namespace {
 
-StepSeconds none(std::int64_t /*count*/) { return {}; }
+BoundSeconds none(std::int64_t /*count*/) { return {}; }
 
 std::int64_t layers_of(const Planner& planner) { return planner.spec().main_stack().num_layers; }
 

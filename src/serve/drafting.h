@@ -22,13 +22,13 @@ class DraftCosts {
   /// Tokens proposed per sequence and step.
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
   /// One token for each of `sequences` sequences, without their caches.
-  StepSeconds propose(std::int64_t sequences) {
-    return sequences == 0 ? StepSeconds{} : propose_(sequences);
+  BoundSeconds propose(std::int64_t sequences) {
+    return sequences == 0 ? BoundSeconds{} : propose_(sequences);
   }
   /// The cache of one sequence in that.
-  StepSeconds propose_cache(std::int64_t past_len) { return propose_cache_(past_len); }
+  BoundSeconds propose_cache(std::int64_t past_len) { return propose_cache_(past_len); }
   /// The model's operators without weights, for one sequence whose proposals it checks.
-  StepSeconds check(std::int64_t past_len) { return check_(past_len); }
+  BoundSeconds check(std::int64_t past_len) { return check_(past_len); }
 
   /// Weights of the drafter on the rank with most of them.
   [[nodiscard]] Integer weight_bytes() const { return weight_bytes_; }

@@ -189,19 +189,19 @@ void Replica::admit_waiting(Batch& batch, Step& step) {
   }
 }
 
-StepSeconds Replica::drafting(const Step& step) const {
+BoundSeconds Replica::drafting(const Step& step) const {
   if (step.drafting == 0) return {};
   DraftCosts& costs = *settings_.drafting.costs;
   return static_cast<double>(costs.tokens()) * (costs.propose(step.drafting) + step.of_drafts);
 }
 
 double Replica::run(const Step& step, double now_s) {
-  const StepSeconds all =
+  const BoundSeconds all =
       times_->weights(step.tokens, step.sequences) + times_->head(step.sampled) + step.of_sequences;
-  const StepSeconds stage =
+  const BoundSeconds stage =
       settings_.stage_imbalance / static_cast<double>(stage_free_s_.size()) * all;
   // A pipeline drafts before its first stage.
-  const StepSeconds drafts = drafting(step);
+  const BoundSeconds drafts = drafting(step);
   double end_s = now_s + drafts.all;
   for (double& free_s : stage_free_s_) {
     end_s = std::max(end_s, free_s) + stage.all;

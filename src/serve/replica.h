@@ -113,9 +113,9 @@ class Replica {
     std::int64_t tokens = 0;
     std::int64_t sequences = 0;
     std::int64_t sampled = 0;
-    StepSeconds of_sequences;
+    BoundSeconds of_sequences;
     std::int64_t drafting = 0;  ///< sequences with proposals
-    StepSeconds of_drafts;      ///< of their caches in the drafter
+    BoundSeconds of_drafts;     ///< of their caches in the drafter
     bool preempted = false;
   };
 
@@ -140,7 +140,7 @@ class Replica {
   [[nodiscard]] std::int64_t reserved_tokens(const Progress& progress) const;
   [[nodiscard]] bool is_smallest(const Batch& batch) const;
   /// The drafter's, before the step that checks its proposals.
-  [[nodiscard]] StepSeconds drafting(const Step& step) const;
+  [[nodiscard]] BoundSeconds drafting(const Step& step) const;
   /// Passes the step through the stages; returns its end.
   double run(const Step& step, double now_s);
 

@@ -23,40 +23,40 @@ Place place_of(std::int64_t value, std::int64_t step) {
   return {value / step * step, static_cast<double>(value % step) / static_cast<double>(step)};
 }
 
-StepSeconds between(const StepSeconds& low, const StepSeconds& high, double fraction) {
+BoundSeconds between(const BoundSeconds& low, const BoundSeconds& high, double fraction) {
   return (1 - fraction) * low + fraction * high;
 }
 
 }  // namespace
 
-StepSeconds weights_of(const PassTime& pass) {
+BoundSeconds weights_of(const PassTime& pass) {
   return {pass.weights_s + pass.communication_s, pass.weights_bound_s};
 }
 
-StepSeconds head_of(const PassTime& pass) { return {pass.head_s, pass.head_bound_s}; }
+BoundSeconds head_of(const PassTime& pass) { return {pass.head_s, pass.head_bound_s}; }
 
-StepSeconds sequences_of(const PassTime& pass) {
+BoundSeconds sequences_of(const PassTime& pass) {
   return {pass.sequences_s, pass.sequences_bound_s};
 }
 
 SampledFunction::SampledFunction(std::int64_t step,
-                                 std::function<StepSeconds(std::int64_t)> function)
+                                 std::function<BoundSeconds(std::int64_t)> function)
     : step_(step), function_(std::move(function)) {}
 
-StepSeconds SampledFunction::at(std::size_t index) {
+BoundSeconds SampledFunction::at(std::size_t index) {
   if (index >= values_.size()) {
     values_.resize(index + 1 + index / 2, {std::numeric_limits<double>::quiet_NaN(), 0});
   }
-  StepSeconds& value = values_[index];
+  BoundSeconds& value = values_[index];
   if (std::isnan(value.all)) value = function_(static_cast<std::int64_t>(index) * step_);
   return value;
 }
 
-StepSeconds SampledFunction::operator()(std::int64_t count) {
+BoundSeconds SampledFunction::operator()(std::int64_t count) {
   const Place place = place_of(count, step_);
   const auto index = static_cast<std::size_t>(place.below / step_);
   if (place.fraction == 0) return at(index);
-  const StepSeconds low = at(index);
+  const BoundSeconds low = at(index);
   return between(low, at(index + 1), place.fraction);
 }
 
@@ -71,12 +71,12 @@ StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)
         return sequences_of(planner_->decode_time(choice_, 1, past_len));
       }) {}
 
-StepSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
+BoundSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
   const std::int64_t adapters = std::min(sequences, planner_->query().adapter.held);
   auto found = weights_.find(adapters);
   if (found == weights_.end()) {
     const auto seconds = [this, adapters](std::int64_t count) {
-      if (count == 0) return StepSeconds{};
+      if (count == 0) return BoundSeconds{};
       return weights_of(planner_->prefill_time(choice_, count, 0, adapters));
     };
     found = weights_.emplace(adapters, SampledFunction(kTokenStep, seconds)).first;
@@ -84,7 +84,7 @@ StepSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
   return found->second(tokens);
 }
 
-StepSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
+BoundSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
   if (tokens == 0) return {};
   const auto key = static_cast<std::uint64_t>(tokens) << 40U | static_cast<std::uint64_t>(past_len);
   const auto [found, is_new] = chunks_.try_emplace(key);
@@ -92,15 +92,15 @@ StepSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
   return found->second;
 }
 
-StepSeconds StepTimes::chunk(std::int64_t tokens, std::int64_t past_len) {
+BoundSeconds StepTimes::chunk(std::int64_t tokens, std::int64_t past_len) {
   const Place length = place_of(tokens, kChunkStep);
   const Place past = place_of(past_len, kChunkPastStep);
   const auto of_length = [&](std::int64_t count) {
-    const StepSeconds low = chunk_at(count, past.below);
+    const BoundSeconds low = chunk_at(count, past.below);
     if (past.fraction == 0) return low;
     return between(low, chunk_at(count, past.below + kChunkPastStep), past.fraction);
   };
-  const StepSeconds low = of_length(length.below);
+  const BoundSeconds low = of_length(length.below);
   if (length.fraction == 0) return low;
   return between(low, of_length(length.below + kChunkStep), length.fraction);
 }

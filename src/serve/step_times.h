@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bound_seconds.h"
 #include "headroom/plan.h"
 
 namespace headroom::detail {
@@ -15,45 +16,24 @@ namespace headroom::detail {
 inline constexpr std::int64_t kTokenStep = 1;
 inline constexpr std::int64_t kPastStep = 16;
 
-/// Seconds of a step's part, and those of them in operators that arithmetic bounds.
-struct StepSeconds {
-  double all = 0;
-  double compute_bound = 0;
-
-  StepSeconds& operator+=(const StepSeconds& other) {
-    all += other.all;
-    compute_bound += other.compute_bound;
-    return *this;
-  }
-  StepSeconds& operator-=(const StepSeconds& other) {
-    all -= other.all;
-    compute_bound -= other.compute_bound;
-    return *this;
-  }
-  friend StepSeconds operator+(StepSeconds one, const StepSeconds& other) { return one += other; }
-  friend StepSeconds operator*(double factor, const StepSeconds& one) {
-    return {factor * one.all, factor * one.compute_bound};
-  }
-};
-
 /// The parts of a pass.
-[[nodiscard]] StepSeconds weights_of(const PassTime& pass);  ///< with communication
-[[nodiscard]] StepSeconds head_of(const PassTime& pass);
-[[nodiscard]] StepSeconds sequences_of(const PassTime& pass);
+[[nodiscard]] BoundSeconds weights_of(const PassTime& pass);  ///< with communication
+[[nodiscard]] BoundSeconds head_of(const PassTime& pass);
+[[nodiscard]] BoundSeconds sequences_of(const PassTime& pass);
 
 /// A function of a count, computed at multiples of `step` when first needed and linear in between:
 /// exact for costs that grow linearly from one multiple to the next.
 class SampledFunction {
  public:
-  SampledFunction(std::int64_t step, std::function<StepSeconds(std::int64_t)> function);
-  StepSeconds operator()(std::int64_t count);
+  SampledFunction(std::int64_t step, std::function<BoundSeconds(std::int64_t)> function);
+  BoundSeconds operator()(std::int64_t count);
 
  private:
-  StepSeconds at(std::size_t index);
+  BoundSeconds at(std::size_t index);
 
   std::int64_t step_;
-  std::function<StepSeconds(std::int64_t)> function_;
-  std::vector<StepSeconds> values_;  ///< NaN: not computed yet
+  std::function<BoundSeconds(std::int64_t)> function_;
+  std::vector<BoundSeconds> values_;  ///< NaN: not computed yet
 };
 
 /// Seconds that parts of a step take on one replica, over all pipeline stages. A step takes
@@ -68,24 +48,24 @@ class StepTimes {
 
   /// Operators that read weights, and communication, over all tokens of a step. Each of its
   /// `sequences` may use an adapter of its own.
-  StepSeconds weights(std::int64_t tokens, std::int64_t sequences);
+  BoundSeconds weights(std::int64_t tokens, std::int64_t sequences);
   /// Final norm and head over the sequences that sample a token.
-  StepSeconds head(std::int64_t sampled) { return sampled == 0 ? StepSeconds{} : head_(sampled); }
+  BoundSeconds head(std::int64_t sampled) { return sampled == 0 ? BoundSeconds{} : head_(sampled); }
   /// The other operators of one sequence that decodes a token after `past_len` cached ones.
-  StepSeconds decode(std::int64_t past_len) { return decode_(past_len); }
+  BoundSeconds decode(std::int64_t past_len) { return decode_(past_len); }
   /// The other operators of one sequence that prefills `tokens` tokens after `past_len` cached
   /// ones.
-  StepSeconds chunk(std::int64_t tokens, std::int64_t past_len);
+  BoundSeconds chunk(std::int64_t tokens, std::int64_t past_len);
 
  private:
-  StepSeconds chunk_at(std::int64_t tokens, std::int64_t past_len);
+  BoundSeconds chunk_at(std::int64_t tokens, std::int64_t past_len);
 
   Planner* planner_;
   PlanChoice choice_;
   std::map<std::int64_t, SampledFunction> weights_;  ///< by adapters in use
   SampledFunction head_;
   SampledFunction decode_;
-  std::unordered_map<std::uint64_t, StepSeconds> chunks_;
+  std::unordered_map<std::uint64_t, BoundSeconds> chunks_;
 };
 
 }  // namespace headroom::detail
