@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cross_attention.h"
 #include "quantization/quantization.h"
 #include "reading_limits.h"
@@ -23,6 +25,12 @@ std::int64_t truncated(const ConfigReader& config, std::string_view key, double 
   }
   config.fail(key, fmt::format("gives no size: {} times {}", factor, size),
               "write the number of the model's config");
+}
+
+std::int64_t square_side(const ConfigReader& config, std::string_view key, std::int64_t count) {
+  const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(count))));
+  if (side * side == count) return side;
+  config.fail(key, fmt::format("is {}, not a square", count), "use the square of a whole number");
 }
 
 ActivationKind read_activation(ConfigReader& config, ConfigReader::Keys keys,

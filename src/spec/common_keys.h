@@ -41,4 +41,8 @@ void expect_usual_layers(ConfigReader& config);
 [[nodiscard]] std::int64_t truncated(const ConfigReader& config, std::string_view key,
                                      double factor, std::int64_t size);
 
+/// √count, the side of the square table or grid whose size is `key`. Throws if it is not whole.
+[[nodiscard]] std::int64_t square_side(const ConfigReader& config, std::string_view key,
+                                       std::int64_t count);
+
 }  // namespace headroom::detail

@@ -314,6 +314,22 @@ TEST_CASE("RoPE and limits by layer that do not fit the layers are refused at th
         "config.json#/rope_parameters");
 }
 
+TEST_CASE("a number of positions or tokens that fills no square is refused at its key") {
+  const auto place_of = [](const char* file, const char* pointer) {
+    auto config = read_json(data_folder() / file);
+    const nlohmann::json::json_pointer key(pointer);
+    CHECK_NOTHROW((void)spec_of(config));
+    config[key] = (std::int64_t{1} << 56) - 1;
+    return error_place(config);
+  };
+  CHECK(place_of("towers/tiny/qwen3_vl.config.json", "/vision_config/num_position_embeddings") ==
+        "config.json#/vision_config/num_position_embeddings");
+  CHECK(place_of("towers/tiny/gemma3.config.json", "/mm_tokens_per_image") ==
+        "config.json#/mm_tokens_per_image");
+  CHECK(place_of("golden/models/siglip2_shapes/config.json", "/vision_config/num_patches") ==
+        "config.json#/vision_config/num_patches");
+}
+
 TEST_CASE("RecurrentGemma has no scaling of RoPE") {
   auto config = read_json(data_folder() / "state_spaces/configs/recurrent_gemma.json");
   config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};

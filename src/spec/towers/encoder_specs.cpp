@@ -1,7 +1,5 @@
 #include "encoder_specs.h"
 
-#include <cmath>
-
 namespace headroom::detail {
 namespace {
 
@@ -86,11 +84,8 @@ TowerSpec read_clip_encoder(ConfigReader& vision) {
 void read_any_shape(ConfigReader& vision, TowerSpec& tower) {
   ImageSpec& image = *tower.embedding.image;
   const std::int64_t positions = vision.size_or({"num_patches"}, 256);
-  const auto side = static_cast<std::int64_t>(std::sqrt(static_cast<double>(positions)));
-  if (side * side != positions) {
-    vision.fail("num_patches", "is not a square, as a table of positions is", "use a square");
-  }
-  image.image_size = product(vision, "num_patches", side, image.patch_size);
+  image.image_size = product(vision, "num_patches", square_side(vision, "num_patches", positions),
+                             image.patch_size);
   image.pixels = PixelLayout::patches;
   image.interpolation = PositionInterpolation::linear_antialiased;
   tower.position.max_position_embeddings = positions;

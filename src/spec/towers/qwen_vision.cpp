@@ -102,11 +102,7 @@ void read_windows(ConfigReader& vision, TowerSpec& tower) {
 /// A square table of positions, beside RoPE.
 void read_position_table(ConfigReader& vision, TowerSpec& tower) {
   const std::int64_t positions = vision.size_or({"num_position_embeddings"}, 2304);
-  std::int64_t side = 1;
-  while (side < positions / side) ++side;
-  if (side * side != positions) {
-    vision.fail("num_position_embeddings", "is not a square number", "use a square table");
-  }
+  const std::int64_t side = square_side(vision, "num_position_embeddings", positions);
   ImageSpec& image = *tower.embedding.image;
   image.image_size = product(vision, "num_position_embeddings", side, image.patch_size);
   image.interpolation = PositionInterpolation::linear;

@@ -156,11 +156,7 @@ void read_gemma3_tower(ConfigReader& config, ModelSpec& spec) {
   TowerSpec tower = read_named_encoder(config, spec, read_siglip);
   const std::int64_t tokens = config.size_or({"mm_tokens_per_image"}, 256);
   const std::int64_t side = tower.embedding.image->image_size / tower.embedding.image->patch_size;
-  std::int64_t token_side = 1;
-  while ((token_side + 1) * (token_side + 1) <= tokens) ++token_side;
-  if (token_side * token_side != tokens) {
-    config.fail("mm_tokens_per_image", "is not a square", "use a square number of tokens");
-  }
+  const std::int64_t token_side = square_side(config, "mm_tokens_per_image", tokens);
   // The class's own default sizes do not divide; such a model is counted and does not run.
   if (side % token_side != 0) spec.not_run = "its visual tokens do not divide an image's patches";
   // The class's norm reads eps from vision_config.layer_norm_eps.
