@@ -62,7 +62,11 @@ class TaskRunner {
       }
     }
     clear_progress();
-    if (is_interrupted()) note_interrupt();
+    if (is_interrupted()) {
+      note_interrupt();
+    } else if (failure_ && std::ranges::none_of(runs_.results, &RunResult::was_run)) {
+      throw *failure_;  // without one time, nothing was measured
+    }
     return std::move(runs_);
   }
 
@@ -84,6 +88,7 @@ class TaskRunner {
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal) throw;
       result.skipped = with_options(error.message());
+      if (!failure_) failure_ = error;
     }
   }
 
@@ -123,6 +128,7 @@ class TaskRunner {
   std::span<const RunTask> tasks_;
   RunPlan plan_;
   TaskRuns runs_;
+  std::optional<Error> failure_;  ///< the first
 };
 
 }  // namespace

@@ -48,7 +48,8 @@ struct TaskRuns {
 };
 
 /// Runs all tasks with random weights. Skips, with the reason, tasks that would take too long or
-/// too much memory, and after a signal those that were not reached.
+/// too much memory, and after a signal those that were not reached. Throws the first error if no
+/// task was run.
 [[nodiscard]] TaskRuns run_tasks(std::span<const RunTask> tasks, const RunPlan& plan);
 
 /// Seconds of the operators with these paths.

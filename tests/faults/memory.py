@@ -37,6 +37,7 @@ def threads_that_do_not_start(faults):
         resource.setrlimit(resource.RLIMIT_AS, (900 << 20, 900 << 20))
 
     for arguments in (["measure", "layer-self-attention", "--runs", "1", "--threads", "4", "-o", "report.txt"],
+                      ["complexity", "layer-self-attention", "--measure", "--threads", "4", "-o", "report.txt"],
                       ["calibrate", "--quick", "--threads", "2"]):
         faults.refused(arguments, 3, "starts only 1 of", "fewer threads", timeout=60, preexec_fn=limit_stacks)
     faults.check(faults.files() == [], f"leaves {faults.files()}")
