@@ -4,7 +4,8 @@ function(headroom_settings target)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wformat=2
-    -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual -Wswitch-enum)
+    -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual -Wswitch-enum
+    $<$<CXX_COMPILER_ID:Clang>:-Wreserved-identifier>)
   # One set of objects makes the program and the shared library, whose API is marked as visible.
   # Hidden symbols are addressed directly, so that this costs kernels nothing.
   target_compile_options(${target} PRIVATE

@@ -10,7 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!config.is_object()) return 0;
   const auto checked = headroom::test::check_model(config, size);
   for (const std::string& broken : checked.findings.broken()) {
-    std::fprintf(stderr, "%s\n", broken.c_str());
+    std::fprintf(stderr, "broken: %s\n", broken.c_str());
   }
   if (!checked.findings.broken().empty()) std::abort();
   return 0;

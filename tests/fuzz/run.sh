@@ -13,13 +13,25 @@ names=("${@:3}")
   names+=("${name%.cpp}")
 done
 
+# show_failure NAME: the log, and the input in base64: a machine that only keeps its output must do to
+# try it again (base64 -d >input; headroom_fuzz_NAME input).
+show_failure() {
+  local input
+  cat "$build/$1.log"
+  for input in "$build/$1"-{crash,leak,oom,timeout}-*; do
+    [[ -f $input ]] || continue
+    printf '%s: %s\n%s\n' "$1" "${input##*/}" "$(base64 -w 0 "$input")"
+  done
+  grep -aE '^(broken: |SUMMARY: |.*runtime error: )' "$build/$1.log" | sed "s/^/$1: /" || true
+}
+
 fuzz() {  # fuzz NAME: its output goes to BUILD_FOLDER/NAME.log, and on failure to the screen
   local name=$1 work=$build/corpus/$1 dictionary=()
   rm -rf "$work" && mkdir -p "$work" && cp "$here/corpus/$name"/* "$work"
   [[ -f $here/$name.dict ]] && dictionary=(-dict="$here/$name.dict")
   OMP_NUM_THREADS=1 "$build/headroom_fuzz_$name" -seed=1 -max_total_time="$seconds" -timeout=60 \
     -rss_limit_mb=2048 -max_len=16384 "${dictionary[@]}" -artifact_prefix="$build/$name-" \
-    -print_final_stats=1 -verbosity=0 "$work" >"$build/$name.log" 2>&1 || { cat "$build/$name.log"; return 1; }
+    -print_final_stats=1 -verbosity=0 "$work" >"$build/$name.log" 2>&1 || { show_failure "$name"; return 1; }
   printf '%s: %s\n' "$name" "$(grep -oE 'number_of_executed_units: *[0-9]+' "$build/$name.log")"
 }
 
