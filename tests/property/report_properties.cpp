@@ -13,15 +13,16 @@ namespace {
 
 using nlohmann::json;
 
-/// An integer of JSON; those beyond 64 bits are strings of digits.
-std::string digits(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+/// Integers beyond 64 bits have all their digits in JSON, but are doubles once parsed.
+bool is_equal(const json& value, Integer figure) {
+  const std::string digits = to_string(figure);
+  return value.is_number_float() ? value.get<double>() == std::stod(digits)
+                                 : value.dump() == digits;
 }
 
 void require_equal(const json& value, Integer figure, const std::string& what, Findings& findings) {
-  findings.require(
-      digits(value) == to_string(figure),
-      fmt::format("{}: JSON has {}, the report {}", what, digits(value), to_string(figure)));
+  findings.require(is_equal(value, figure), fmt::format("{}: JSON has {}, the report {}", what,
+                                                        value.dump(), to_string(figure)));
 }
 
 /// The fields of a row; text in quotes counts as one field.
