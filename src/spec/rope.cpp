@@ -110,8 +110,9 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   rope.theta = config.number_or({"rope_theta"}, rope.theta);
   const double partial = config.number_or({"partial_rotary_factor"}, 0);
   const std::int64_t rotary_dim = truncated(config, "partial_rotary_factor", partial, head_dim);
-  if (partial != 0 && proportional) {
-    rope.rotated_pairs = rotary_dim / 2;
+  if (proportional && (partial != 0 || rope.rotary_dim > 0)) {
+    rope.rotated_pairs = (partial != 0 ? rotary_dim : rope.rotary_dim) / 2;
+    rope.rotary_dim = 0;  // the other pairs of the head have frequency 0
   } else if (partial != 0) {
     rope.rotary_dim = rotary_dim;
   }

@@ -276,3 +276,25 @@ TEST_CASE("Falcon's first configs have the defaults of the vendor's class") {
   CHECK(small.residual == ResidualKind::sequential);
   CHECK(small.self_attention.num_key_value_heads == 4);
 }
+
+TEST_CASE("proportional RoPE spans the head, whatever part of it the family rotates") {
+  // transformers 5.24, _compute_proportional_rope_parameters: ⌊part · head_dim / 2⌋ pairs turn, and
+  // the others of the head have frequency 0. Persimmon's class rotates half of a head by default.
+  const auto rope_of = [](const nlohmann::json& parameters) {
+    return spec_of({{"model_type", "persimmon"},
+                    {"hidden_size", 48},
+                    {"num_attention_heads", 4},
+                    {"num_hidden_layers", 2},
+                    {"intermediate_size", 72},
+                    {"vocab_size", 101},
+                    {"rope_parameters", parameters}})
+        .position.rope;
+  };
+  const RopeSpec stated = rope_of(
+      {{"rope_type", "proportional"}, {"rope_theta", 1e4}, {"partial_rotary_factor", 0.75}});
+  CHECK(stated.rotary_dim == 0);
+  CHECK(stated.rotated_pairs == 4);
+  const RopeSpec usual = rope_of({{"rope_type", "proportional"}, {"rope_theta", 1e4}});
+  CHECK(usual.rotary_dim == 0);
+  CHECK(usual.rotated_pairs == 3);
+}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "parallel.h"
 
@@ -164,7 +165,7 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
       break;
   }
   if (rope.rotated_pairs > 0) {
-    std::fill(frequencies.begin() + rope.rotated_pairs, frequencies.end(), 0.0F);
+    std::ranges::fill(frequencies | std::views::drop(rope.rotated_pairs), 0.0F);
   }
   return frequencies;
 }
