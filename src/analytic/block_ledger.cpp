@@ -3,8 +3,8 @@
 namespace headroom::detail {
 
 BlockLedger::BlockLedger(const Block& block, const Producers& producers,
-                         std::vector<SavedTensor>& ledger)
-    : block_(block), producers_(producers), ledger_(ledger) {
+                         const std::set<TensorId>& layer_inputs, std::vector<SavedTensor>& ledger)
+    : block_(block), producers_(producers), layer_inputs_(layer_inputs), ledger_(ledger) {
   made_.insert(block.carried_in);
   if (block.carried_text) made_.insert(block.carried_text->in);
   for (const Node& node : block.nodes) made_.insert(node.output);
@@ -20,6 +20,8 @@ void BlockLedger::keep(TensorId tensor, const std::string& what, const Expr& byt
     return;
   }
   if (!known_.emplace(tensor, what).second) return;
+  // Attention residuals read the inputs of earlier layers, which those have saved.
+  if (!made_.contains(tensor) && layer_inputs_.contains(tensor)) return;
   // A tensor from outside the block, such as the encoder's output, is one for all layers.
   if (block_.is_layers() && !made_.contains(tensor)) return keep_shared(what, bytes);
   const Node* const source = source_of(tensor);

@@ -2,6 +2,7 @@
 // recomputation they stay. Internal to src/analytic.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -15,11 +16,16 @@ namespace headroom::detail {
 /// The node that produces each tensor.
 using Producers = std::map<TensorId, const Node*>;
 
+/// Tables of cosines and sines, by theta and width: layers with equal RoPE parameters share one.
+using RotaryTables = std::set<std::pair<double, std::int64_t>>;
+
 /// Adds rows for the tensors that the nodes of one block save. A saved tensor is identified by its
 /// TensorId and its name, since several parts of one tensor may be saved.
 class BlockLedger {
  public:
-  BlockLedger(const Block& block, const Producers& producers, std::vector<SavedTensor>& ledger);
+  /// `layer_inputs`: what earlier layers read from the layer before them, and have saved.
+  BlockLedger(const Block& block, const Producers& producers,
+              const std::set<TensorId>& layer_inputs, std::vector<SavedTensor>& ledger);
 
   /// Continues with the tensors that `node` saves.
   void start(const Node& node) { node_ = &node; }
@@ -46,6 +52,7 @@ class BlockLedger {
 
   const Block& block_;
   const Producers& producers_;
+  const std::set<TensorId>& layer_inputs_;
   std::vector<SavedTensor>& ledger_;
   const Node* node_ = nullptr;
   std::set<TensorId> made_;  ///< produced by a layer or carried from the previous one

@@ -19,15 +19,13 @@ const Expr kFloat32Bytes = Integer{4};
 /// input³, tanh, input/2 and 1 + tanh.
 constexpr std::string_view kGeluNewSteps[] = {"input", "tanh", "input/2", "1 + tanh"};
 
-/// Tables of cosines and sines, by theta and width: layers with equal RoPE parameters share one.
-using RotaryTables = std::set<std::pair<double, std::int64_t>>;
-
 /// Says what each operator of a block saves.
 class LedgerWriter : private BlockLedger {
  public:
   LedgerWriter(const Graph& graph, const Block& block, Kernels kernels, const Producers& producers,
-               std::vector<SavedTensor>& ledger, RotaryTables& rotary_tables)
-      : BlockLedger(block, producers, ledger),
+               const std::set<TensorId>& layer_inputs, std::vector<SavedTensor>& ledger,
+               RotaryTables& rotary_tables)
+      : BlockLedger(block, producers, layer_inputs, ledger),
         graph_(graph),
         kernels_(kernels),
         producers_(producers),
@@ -154,7 +152,7 @@ class LedgerWriter : private BlockLedger {
     if (op.kind == StreamStep::Kind::expand) return;
     if (op.kind == StreamStep::Kind::attend) {
       for (const TensorId stream : node_->inputs) {
-        keep(stream, "stream", op.rows * op.width * kActivationBytes);
+        keep(stream, "input", op.rows * op.width * kActivationBytes);
       }
       return keep_new("probabilities", op.rows * op.streams * kFloat32Bytes);
     }
@@ -488,9 +486,11 @@ std::vector<SavedTensor> saved_tensors(const Graph& graph, Kernels kernels) {
   }
   std::vector<SavedTensor> ledger;
   RotaryTables rotary_tables;
+  std::set<TensorId> layer_inputs;
   for (const Block& block : graph.blocks) {
-    LedgerWriter writer(graph, block, kernels, producers, ledger, rotary_tables);
+    LedgerWriter writer(graph, block, kernels, producers, layer_inputs, ledger, rotary_tables);
     for (const Node& node : block.nodes) writer.write(node);
+    if (block.is_layers()) layer_inputs.insert(block.carried_in);
   }
   return ledger;
 }

@@ -7,7 +7,7 @@ namespace headroom::detail {
 
 TensorId GraphBuilder::attend_residuals(const StackContext& stack, const std::string& path,
                                         TensorId hidden) {
-  if (block_states_.empty()) return hidden;  // which is all that there is
+  if (block_states_.empty()) return hidden;  // the first attention reads the embeddings alone
   const Expr width = Symbol::hidden_size;
   std::vector<WeightId> weights{
       weight(Part::residual, path + ".norm.weight", {width}, WeightRole::norm),

@@ -47,7 +47,7 @@ Part part_of(const CountedWeight& weight, const ModelSpec& spec, bool of_tower) 
   if (!of_tower && is_of_head(weight, spec)) return Part::head;
   const bool of_residual = weight.role == WeightRole::attention || weight.role == WeightRole::norm;
   if (spec.decoder && spec.decoder->residual_block > 0 && of_residual && !of_tower) {
-    return Part::residual;  // of the first attention, which has one stream to read
+    return Part::residual;  // unread: the first attention has a single stream
   }
   if (!of_tower && is_loaded(weight.use)) return Part::embeddings;
   switch (weight.part) {

@@ -30,7 +30,7 @@ def git_blob(content):
 
 
 def faults(row):
-    """What the row states and the preset's text does not have."""
+    """Yields the differences between the row and the preset's text."""
     if row["state"] not in STATES:
         yield f"its state is '{row['state']}'"
     content = published_text(row["preset"]).encode()

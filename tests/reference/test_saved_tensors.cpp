@@ -242,3 +242,36 @@ TEST_CASE(
   CHECK(limited.saved_activation_bytes - plain.saved_activation_bytes == 2 * elements * 4);
   CHECK(limited.forward.elementwise_flops - plain.forward.elementwise_flops == 3 * elements);
 }
+
+TEST_CASE("attention residuals save each state that they read once, however many read it") {
+  auto config = read_json(data_folder() / "families/kimi_k3_text/config.json");
+  const std::int64_t layers = config.at("num_hidden_layers");
+  Workload workload;
+  workload.phase = Phase::train;
+  workload.batch_size = 2;
+  workload.seq_len = 5;
+  workload.dtype = DType::float32;
+  const Integer state = Integer{10} * config.at("hidden_size").get<std::int64_t>() * 4;
+  const auto saved = [&](std::int64_t block, Recompute recompute) {
+    config["attn_res_block_size"] = block;
+    if (block == 0) config.erase("attn_res_block_size");
+    workload.recompute = recompute;
+    return count(spec_of(config), workload).figures.saved_activation_bytes;
+  };
+  for (const std::int64_t block : {1, 3, 7}) {
+    // Scores of the states in front of the blocks so far, and of the block's own sum.
+    const auto blocks_before = [&](std::int64_t layer) { return (layer + block - 1) / block; };
+    std::int64_t scores = blocks_before(layers) + 1;
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      if (layer > 0) scores += blocks_before(layer) + 1;
+      scores += blocks_before(layer + 1) + 1;
+    }
+    // The embeddings, the sums before the other 2 · layers − 1 sublayers, and the last one: norms
+    // of elementary operations save none of them.
+    CHECK(saved(block, Recompute::none) - saved(0, Recompute::none) ==
+          (2 * layers + 1) * state + Integer{scores} * 10 * 4);
+    // Of recomputed layers only their inputs stay, which the states in front of blocks are.
+    CHECK(saved(block, Recompute::full) - saved(0, Recompute::full) ==
+          state + Integer{blocks_before(layers) + 1} * 10 * 4);
+  }
+}

@@ -2,6 +2,8 @@
 // experts as in DeepSeek V3 (arXiv 2510.26692; moonshotai/Kimi-Linear-48B-A3B-Instruct,
 // modeling_kimi.py). Kimi K3: gates on both, experts in a narrower space, attention residuals, and
 // a vision tower (arXiv 2607.24653; moonshotai/Kimi-K3, modeling_kimi_linear.py).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -11,6 +13,7 @@
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
+#include "headroom/expr.h"
 
 namespace headroom::detail {
 namespace {
@@ -142,18 +145,30 @@ void read_kimi_experts(ConfigReader& config, StackSpec& stack) {
   spread_experts(config, stack, experts, absent);
 }
 
-/// Kimi K3's files keep the projections around its experts in bfloat16, although the targets of its
-/// quantization_config include them: with four bits, the sum would be 0.5 % below the files' index.
-void keep_latent_projections(ModelSpec& spec) {
-  spec.storage.rules.push_back({.kinds = {ModuleKind::linear},
-                                .weights = {"mlp.latent.down.weight", "mlp.latent.up.weight"}});
+/// Kimi K3's files keep the projections around its experts and the scores of attention residuals in
+/// bfloat16, although the targets of its quantization_config include them: with four bits, the sum
+/// would be 0.5 % below the files' index.
+void keep_unquantised(ModelSpec& spec) {
+  spec.storage.rules.push_back(
+      {.kinds = {ModuleKind::linear},
+       .weights = {"mlp.latent.down.weight", "mlp.latent.up.weight",
+                   "attention_residual.projection.weight", "mlp_residual.projection.weight",
+                   "output_residual.projection.weight", "first_residual.projection.weight"}});
+}
+
+/// A cap c of c · tanh(x / c); 0: none.
+double read_cap(ConfigReader& config, std::string_view key) {
+  constexpr double kLeast = 0x1p-60;  // whose reciprocal is a float
+  const double cap = config.number_or({key}, 0);
+  if (cap == 0 || (cap >= kLeast && cap <= 1 / kLeast)) return cap;
+  config.fail(key, fmt::format("is no cap of tanh: {:g}", cap), "write a positive number");
 }
 
 /// SiTU in SiLU's place: both factors have caps, that of the gate 1 where a config has none.
 std::optional<TanhCaps> read_situ(ConfigReader& config) {
   if (!config.is_text("hidden_act", "situ")) return std::nullopt;
-  const double gate = config.number_or({"activation_situ_beta"}, 0);
-  return TanhCaps{gate == 0 ? 1 : gate, config.number_or({"activation_situ_linear_beta"}, 0)};
+  const double gate = read_cap(config, "activation_situ_beta");
+  return TanhCaps{gate == 0 ? 1 : gate, read_cap(config, "activation_situ_linear_beta")};
 }
 
 DecoderDefaults kimi_defaults(const std::optional<TanhCaps>& situ) {
@@ -164,11 +179,19 @@ DecoderDefaults kimi_defaults(const std::optional<TanhCaps>& situ) {
   return defaults;
 }
 
+/// Kimi K3 has 8. Every sum reads all of those before it, so that a graph grows with their square.
+constexpr std::int64_t kMostResidualBlocks = 128;
+
 /// Reads the blocks of attention residuals. The class has a norm and a vector of scores in front of
 /// the first attention, too, which reads the embeddings alone.
 void read_attention_residuals(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->residual_block = config.count_or({"attn_res_block_size"}, 0);
   if (spec.decoder->residual_block == 0) return;
+  if (ceil_div(spec.decoder->num_layers, spec.decoder->residual_block) > kMostResidualBlocks) {
+    config.fail("attn_res_block_size",
+                fmt::format("cuts the layers into more than {} blocks", kMostResidualBlocks),
+                "write a larger number");
+  }
   const auto unread = [&](const std::string& name, std::vector<std::int64_t> shape,
                           WeightRole role) {
     spec.counted_only.push_back({"decoder.first_residual." + name, std::move(shape), role, 1,
@@ -191,7 +214,8 @@ void read_kimi_linear(ConfigReader& config, ModelSpec& spec) {
   read_latent_attention_without_positions(config, spec);
   read_kimi_delta_layers(config, *spec.decoder);
   read_kimi_experts(config, *spec.decoder);
-  if (config.count_or({"routed_expert_hidden_size"}, 0) > 0) keep_latent_projections(spec);
+  const bool has_latent_experts = config.count_or({"routed_expert_hidden_size"}, 0) > 0;
+  if (has_latent_experts || spec.decoder->residual_block > 0) keep_unquantised(spec);
 }
 
 constexpr NameRule kKimi[] = {

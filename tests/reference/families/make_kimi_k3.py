@@ -48,7 +48,7 @@ class FusedRMSNormGated(torch.nn.Module):
 
 
 def kda(q, k, v, g, beta, A_log, dt_bias, lower_bound, **_options):
-    """What the kernels fuse: lengths of queries and keys, decays, and rates."""
+    """Runs what the kernels fuse: normalises queries and keys, and computes decays and rates."""
     q, k = (x * torch.rsqrt(x.pow(2).sum(-1, keepdim=True) + 1e-6) for x in (q, k))
     return naive_recurrent_kda(
         q, k, v, naive_kda_lowerbound_gate(g, A_log, dt_bias, lower_bound), beta.sigmoid()
@@ -205,7 +205,7 @@ def image_flops(whole, images):
 
 
 def written(images):
-    """What inputs.json has of images."""
+    """Returns the keys of inputs.json that describe images."""
     if not images:
         return {}
     grids = images["image_grid_thw"].tolist()
