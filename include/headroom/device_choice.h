@@ -56,12 +56,13 @@ struct DeviceChoiceReport {
   std::vector<std::string> notes;
 };
 
-/// Tries 1, 2, 4, … devices of each machine. Throws Error{invalid_input} for training, without
-/// machines, and for a price of a machine that is not among them.
+/// The fewest devices of each machine. Throws Error{invalid_input} for training, without machines,
+/// and for a price of a machine that is not among them.
 [[nodiscard]] DeviceChoiceReport make_device_choice_report(DeviceQuestion question);
 
-/// The fastest plan of `planner` on the fewest devices in powers of two, at most `most_devices`,
-/// with the degrees of `fixed`; empty if none fits.
+/// The fastest plan of `planner` on the fewest devices, at most `most_devices`, with the degrees of
+/// `fixed`; empty if none fits. Up to 64 devices, none fits on fewer; above, multiples of a node's
+/// devices (of 8, where nodes have fewer or more than 64) are tried.
 [[nodiscard]] std::optional<RankedPlan> plan_on_fewest_devices(Planner& planner, const Load& load,
                                                                const FixedDegrees& fixed,
                                                                std::int64_t most_devices);

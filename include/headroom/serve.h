@@ -145,6 +145,19 @@ struct TargetVerdict {
 };
 [[nodiscard]] TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets);
 
+enum class LatencyKind { ttft, tpot, end_to_end };
+/// "ttft", "tpot" or "end_to_end".
+[[nodiscard]] std::string_view name_of(LatencyKind latency) noexcept;
+
+/// The target that a plan misses by most, or comes closest to missing.
+struct TightestTarget {
+  LatencyKind latency = LatencyKind::end_to_end;
+  double ratio = 0;  ///< of the latency to its target: above 1 if it is missed
+};
+/// Empty without targets.
+[[nodiscard]] std::optional<TightestTarget> tightest_target(const ServeFigures& figures,
+                                                            const LatencyTargets& targets);
+
 /// KV-cache of one replica.
 struct CacheCapacity {
   Integer bytes = 0;          ///< on the rank with the least room
@@ -176,6 +189,8 @@ struct ServeReport {
   std::vector<ServedPlan> plans;  ///< the answer first; a search adds its runners-up
   std::int64_t simulated = 0;     ///< plans
   bool searched = false;
+  /// Of a search that tried fewer devices: the best plan on these, which misses the targets.
+  std::optional<ServedPlan> closest_below;
   std::optional<double> largest_rate;  ///< Poisson requests per second that meet the targets
   std::string engine_command;          ///< of an engine that serves the first plan; empty: none
   std::vector<std::string> notes;
@@ -188,10 +203,18 @@ struct ServeReport {
 /// Simulates `request`'s plan.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request);
 
-/// Searches the fewest devices, at most `most_devices`, and among their plans the fastest, that
-/// meet the targets. Degrees in `fixed` are kept.
+/// Numbers of devices to search.
+struct DeviceRange {
+  std::int64_t least = 1;
+  std::int64_t most = 64;
+};
+
+/// Searches the fewest devices, and among their plans the fastest, that meet the targets. Degrees
+/// in `fixed` are kept. Up to 64 devices, every number is tried; above, multiples of a node's
+/// devices (of 8, where nodes have fewer or more than 64). Throws Error{invalid_input} if no plan
+/// has room for the requests.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
-                                            std::int64_t most_devices);
+                                            const DeviceRange& range);
 
 /// The command of an engine that serves `choice` under the question's limits. Throws
 /// Error{invalid_input} if the engine trains.

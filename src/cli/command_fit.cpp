@@ -143,7 +143,7 @@ void add_fit(Command root, int& status) {
       "  headroom fit gpt-oss-120b --machine rtx-4090 --host-memory 96GiB\n"
       "  headroom fit llama-3-70b --machines h100,l40s --price h100-80gb=2.50,l40s=0.80\n"
       "\n"
-      "Without --machine, tries every machine with 1, 2, 4, … devices, up to --count (8).\n"
+      "Without --machine, finds the fewest devices of every machine, up to --count (8).\n"
       "Exit status: 1 if it does not fit.");
   command.on_run([fit, command, &status] { run_fit(*fit, command, status); });
 }

@@ -108,14 +108,39 @@ void add_engine_command(std::optional<Engine> engine, ServeReport& report) {
   report.engine_command = std::move(command.text);
 }
 
+/// Product of the degrees given; empty if it does not divide `devices`.
+std::optional<std::int64_t> degrees_within(const FixedDegrees& fixed, std::int64_t devices) {
+  std::int64_t rest = devices;
+  for (const auto& degree : {fixed.tensor, fixed.pipeline, fixed.data, fixed.context}) {
+    if (rest % degree.value_or(1) != 0) return std::nullopt;
+    rest /= degree.value_or(1);
+  }
+  return devices / rest;
+}
+
+/// True if the options leave nothing open: no targets, or degrees that use all devices, or more.
+bool names_one_plan(const ServeCommand& command, const LatencyTargets& targets) {
+  if (targets.empty()) return true;
+  if (!command.count_is_given) return false;
+  const std::int64_t count = command.options.count.value();
+  return degrees_within(command.options.fixed, count).value_or(count) == count;
+}
+
+ServeReport report_of(ServeCommand& command) {
+  const PlanOptions& options = command.options;
+  ServeQuestion question = served_question(command);
+  if (names_one_plan(command, question.targets)) {
+    return make_serve_report(std::move(question), request_of(options));
+  }
+  DeviceRange devices{1, command.most_devices};
+  if (command.count_is_given) devices = {options.count.value(), options.count.value()};
+  return make_serve_report(std::move(question), options.fixed, devices);
+}
+
 void run_serve(ServeCommand& command, int& status) {
   PlanOptions& options = command.options;
   ReportOutput output(options.output);
-  ServeQuestion question = served_question(command);
-  const bool searches = !question.targets.empty() && !command.count_is_given;
-  ServeReport report =
-      searches ? make_serve_report(std::move(question), options.fixed, command.most_devices)
-               : make_serve_report(std::move(question), request_of(options));
+  ServeReport report = report_of(command);
   if (!report.plans.front().verdict.met()) status = 1;
   add_engine_command(options.engine, report);
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);

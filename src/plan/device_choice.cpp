@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "device_counts.h"
 #include "headroom/error.h"
 #include "setting_format.h"
 
@@ -121,16 +123,24 @@ void require_answerable(const DeviceQuestion& question) {
 std::optional<RankedPlan> plan_on_fewest_devices(Planner& planner, const Load& load,
                                                  const FixedDegrees& fixed,
                                                  std::int64_t most_devices) {
-  for (std::int64_t devices = 1; devices <= most_devices; devices *= 2) {
+  const DeviceRates rates = planner.rates();
+  const Integer weight_bytes = planner.stage_weights(PlanChoice{}).front();
+  std::map<std::int64_t, RankedPlan> fastest;
+  const auto fits = [&](std::int64_t devices) {
+    if (!weights_may_fit(weight_bytes, rates, devices)) return false;
     SearchSpace space;
     space.devices = devices;
     space.load = load;
     space.keep = 1;
     space.fixed = fixed;
     const PlanSearch search = search_plans_alone(planner, space);
-    if (!search.best.empty()) return search.best.front();
-  }
-  return std::nullopt;
+    if (!search.best.empty()) fastest.emplace(devices, search.best.front());
+    return !search.best.empty();
+  };
+  const detail::DeviceCounts counts(1, most_devices, rates.link.devices_per_node, fixed);
+  const auto fewest = detail::fewest_that_works(counts, fits);
+  if (!fewest) return std::nullopt;
+  return fastest.at(*fewest);
 }
 
 DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {

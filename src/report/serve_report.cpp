@@ -2,6 +2,8 @@
 // are.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "describe.h"
 #include "headroom/serve.h"
 #include "plan_words.h"
@@ -113,10 +115,40 @@ Table replica_table(const ServeFigures& figures) {
   return table;
 }
 
+std::string_view title_of(LatencyKind latency) {
+  switch (latency) {
+    case LatencyKind::ttft:
+      return "TTFT";
+    case LatencyKind::tpot:
+      return "TPOT";
+    case LatencyKind::end_to_end:
+      break;
+  }
+  return "end to end";
+}
+
+/// Why a plan has its place: "TPOT 19 % below target".
+std::string why_text(const ServedPlan& plan, const LatencyTargets& targets) {
+  const auto tightest = tightest_target(plan.figures, targets);
+  if (!tightest) return "";
+  const double percent = 100 * std::abs(tightest->ratio - 1);
+  return fmt::format("{} {:.{}f} % {} target", title_of(tightest->latency), percent,
+                     percent < 10 ? 1 : 0, tightest->ratio > 1 ? "over" : "below");
+}
+
+/// "none meets the targets · closest: 8 devices, tp 8, TPOT 4.9 % over target"
+std::string fewer_text(const ServedPlan& closest, const LatencyTargets& targets) {
+  const std::int64_t devices = closest.choice.parallel.devices();
+  return fmt::format("none meets the targets · closest: {}{}, {}",
+                     devices == 1 ? "" : fmt::format("{} devices, ", devices),
+                     describe(closest.choice, Purpose::serve), why_text(closest, targets));
+}
+
 Table plans_table(const ServeReport& report) {
   Table table;
   table.columns = {words_column("plan", "Plan"),
                    words_column("targets", "Targets"),
+                   words_column("why", "Why"),
                    latency_column("ttft_s", "TTFT"),
                    latency_column("tpot_s", "TPOT"),
                    latency_column("end_to_end_s", "End to end"),
@@ -127,7 +159,8 @@ Table plans_table(const ServeReport& report) {
     table.rows.push_back(
         {describe(plan.choice, Purpose::serve),
          Verdict{plan.verdict.met() ? "met" : "missed", outcome_of(plan.verdict.met())},
-         figures.ttft.at_target, tpot, figures.end_to_end.at_target, figures.output_tokens_per_s});
+         why_text(plan, report.question.targets), figures.ttft.at_target, tpot,
+         figures.end_to_end.at_target, figures.output_tokens_per_s});
   }
   return table;
 }
@@ -225,11 +258,18 @@ Json figures_json(const ServeFigures& figures) {
           {"warm_up_requests", figures.warm_up_requests}};
 }
 
-Json served_json(const ServedPlan& plan) {
+Json tightest_json(const ServedPlan& plan, const LatencyTargets& targets) {
+  const auto tightest = tightest_target(plan.figures, targets);
+  if (!tightest) return nullptr;
+  return {{"latency", name_of(tightest->latency)}, {"ratio", tightest->ratio}};
+}
+
+Json served_json(const ServedPlan& plan, const LatencyTargets& targets) {
   Json json;
   json["plan"] = plan_json(plan.choice);
   json["devices"] = plan.choice.parallel.devices();
   json["meets_targets"] = plan.verdict.met();
+  json["tightest_target"] = tightest_json(plan, targets);
   json["kv_cache"] = {{"capacity_bytes", json_integer(plan.cache.bytes)},
                       {"longest_tokens", plan.cache.tokens},
                       {"requests", plan.cache.requests}};
@@ -263,6 +303,9 @@ Document to_document(const ServeReport& report) {
   add_device(question.plan, document);
   if (!question.targets.empty()) {
     document.add_verdict("targets", verdict_text(report), outcome_of(plan.verdict.met()));
+  }
+  if (report.closest_below) {
+    document.add_line("fewer devices", fewer_text(*report.closest_below, question.targets));
   }
   if (question.speculation) {
     document.add_line("speculation", speculation_text(*question.speculation, plan.figures));
@@ -323,7 +366,11 @@ Json to_json(const ServeReport& report) {
       report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
   json["simulated_plans"] = report.simulated;
   json["plans"] = Json::array();
-  for (const ServedPlan& plan : report.plans) json["plans"].push_back(served_json(plan));
+  for (const ServedPlan& plan : report.plans) {
+    json["plans"].push_back(served_json(plan, question.targets));
+  }
+  json["closest_below"] =
+      report.closest_below ? served_json(*report.closest_below, question.targets) : Json(nullptr);
   return json;
 }
 

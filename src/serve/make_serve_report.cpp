@@ -53,6 +53,15 @@ Planner planner_of(const ServeQuestion& question) {
   return planner;
 }
 
+[[noreturn]] void throw_no_room(const ServeQuestion& question, const DeviceRange& range) {
+  const bool exact = range.least == range.most;
+  const std::string devices =
+      fmt::format("{}{} device{}", exact ? "" : "up to ", range.most, range.most == 1 ? "" : "s");
+  throw_invalid_input(fmt::format("no plan on {} fits {} with these requests", devices,
+                                  question.plan.model.spec.name),
+                      "allow more devices, smaller weights or shorter requests");
+}
+
 }  // namespace
 
 ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request) {
@@ -67,19 +76,16 @@ ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request
 }
 
 ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
-                              std::int64_t most_devices) {
+                              const DeviceRange& range) {
   Planner planner = planner_of(question);
-  detail::SizeSearch search = detail::search_sizes(planner, question, fixed, most_devices);
-  if (search.plans.empty()) {
-    throw_invalid_input(fmt::format("no plan on up to {1} devices fits {0} with these requests",
-                                    question.plan.model.spec.name, most_devices),
-                        "allow more devices, smaller weights or shorter requests");
-  }
+  detail::SizeSearch search = detail::search_sizes(planner, question, fixed, range);
+  if (search.plans.empty()) throw_no_room(question, range);
   if (search.plans.size() > kKept) search.plans.resize(kKept);
   ServeReport report;
   report.searched = true;
   report.simulated = search.simulated;
   report.plans = std::move(search.plans);
+  report.closest_below = std::move(search.closest_below);
   report.largest_rate = detail::largest_rate(planner, question, report.plans.front().choice);
   question.plan.devices = report.plans.front().choice.parallel.devices();
   report.question = std::move(question);

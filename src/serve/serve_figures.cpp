@@ -18,6 +18,18 @@ std::string_view name_of(Admission admission) noexcept {
   return "prompt";
 }
 
+std::string_view name_of(LatencyKind latency) noexcept {
+  switch (latency) {
+    case LatencyKind::ttft:
+      return "ttft";
+    case LatencyKind::tpot:
+      return "tpot";
+    case LatencyKind::end_to_end:
+      break;
+  }
+  return "end_to_end";
+}
+
 TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets) {
   const auto keeps = [](const LatencySummary& latency, const std::optional<double>& limit) {
     return !limit || latency.at_target <= *limit;
@@ -25,6 +37,21 @@ TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targ
   return {keeps(figures.ttft, targets.ttft_s),
           !figures.tpot || keeps(*figures.tpot, targets.tpot_s),
           keeps(figures.end_to_end, targets.end_to_end_s)};
+}
+
+std::optional<TightestTarget> tightest_target(const ServeFigures& figures,
+                                              const LatencyTargets& targets) {
+  std::optional<TightestTarget> tightest;
+  const auto add = [&](LatencyKind kind, const LatencySummary& latency,
+                       const std::optional<double>& target) {
+    if (!target) return;
+    const double ratio = latency.at_target / *target;
+    if (!tightest || ratio > tightest->ratio) tightest = TightestTarget{kind, ratio};
+  };
+  add(LatencyKind::ttft, figures.ttft, targets.ttft_s);
+  if (figures.tpot) add(LatencyKind::tpot, *figures.tpot, targets.tpot_s);
+  add(LatencyKind::end_to_end, figures.end_to_end, targets.end_to_end_s);
+  return tightest;
 }
 
 namespace detail {

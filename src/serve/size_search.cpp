@@ -1,81 +1,221 @@
 #include "size_search.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <compare>
+#include <limits>
+#include <map>
 
 #include "arrivals.h"
+#include "device_counts.h"
 #include "simulation.h"
 
 namespace headroom::detail {
 namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> result;
+  for (std::int64_t n = 1; n <= number; ++n) {
+    if (number % n == 0) result.push_back(n);
+  }
+  return result;
+}
 
 /// True if `fixed` leaves this degree open or asks for it.
 bool allows(const std::optional<std::int64_t>& fixed, std::int64_t degree) {
   return !fixed || *fixed == degree;
 }
 
+/// The degrees that `fixed` gives and no search varies.
+PlanChoice base_of(const FixedDegrees& fixed) {
+  PlanChoice choice;
+  ParallelPlan& plan = choice.parallel;
+  plan.context = fixed.context.value_or(1);
+  plan.sequence = fixed.sequence.value_or(SequenceParallel::off);
+  plan.expert_tensor = fixed.expert_tensor;
+  plan.expert_exchange = fixed.expert_exchange;
+  plan.batch_overlap = fixed.batch_overlap;
+  return choice;
+}
+
 std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
-                                 std::int64_t prefill_replicas) {
+                                 const ShardingLimits& limits) {
   std::vector<PlanChoice> plans;
-  for (std::int64_t tensor = 1; tensor <= devices; tensor *= 2) {
-    for (std::int64_t pipeline = 1; tensor * pipeline <= devices; pipeline *= 2) {
-      for (std::int64_t expert = 1; expert <= devices; expert *= 2) {
-        PlanChoice choice;
-        choice.parallel.tensor = tensor;
-        choice.parallel.pipeline = pipeline;
-        choice.parallel.expert = expert;
-        choice.parallel.data = devices / (tensor * pipeline);
-        if (fixed.sequence) choice.parallel.sequence = *fixed.sequence;
-        const bool decodes = choice.parallel.data > prefill_replicas;
-        const bool asked = decodes && allows(fixed.tensor, tensor) &&
-                           allows(fixed.pipeline, pipeline) && allows(fixed.expert, expert) &&
-                           allows(fixed.data, choice.parallel.data);
-        if (asked) plans.push_back(choice);
+  PlanChoice choice = base_of(fixed);
+  ParallelPlan& plan = choice.parallel;
+  if (devices % plan.context != 0) return plans;
+  for (const std::int64_t tensor : divisors(devices / plan.context)) {
+    for (const std::int64_t pipeline : divisors(devices / plan.context / tensor)) {
+      for (const std::int64_t expert : divisors(std::max<std::int64_t>(1, limits.experts))) {
+        plan.tensor = tensor;
+        plan.pipeline = pipeline;
+        plan.expert = expert;
+        plan.data = devices / plan.context / tensor / pipeline;
+        const bool asked = allows(fixed.tensor, tensor) && allows(fixed.pipeline, pipeline) &&
+                           allows(fixed.expert, expert) && allows(fixed.data, plan.data);
+        if (asked && !broken_rule(plan, limits)) plans.push_back(choice);
       }
     }
   }
   return plans;
 }
 
-/// The largest of latency over target; above 1 if one is missed. Without targets: seconds per
-/// request.
+/// The largest of latency over target. Without targets: seconds per request.
 double strain(const ServeFigures& figures, const LatencyTargets& targets) {
-  if (targets.empty()) return figures.end_to_end.mean;
-  double most = 0;
-  const auto raise = [&](const LatencySummary& latency, const std::optional<double>& limit) {
-    if (limit) most = std::max(most, latency.at_target / *limit);
-  };
-  raise(figures.ttft, targets.ttft_s);
-  if (figures.tpot) raise(*figures.tpot, targets.tpot_s);
-  raise(figures.end_to_end, targets.end_to_end_s);
-  return most;
+  const auto tightest = tightest_target(figures, targets);
+  return tightest ? tightest->ratio : figures.end_to_end.mean;
 }
 
-std::vector<ServedPlan> served_plans(Planner& planner, const ServeQuestion& question,
-                                     const std::vector<PlanChoice>& choices) {
-  const std::vector<ServeRequest> requests = requests_of(question.traffic);
-  std::vector<ServedPlan> plans;
-  for (const PlanChoice& choice : choices) {
-    try {
-      Simulation simulation(planner, question, choice);
-      if (!simulation.holds(requests)) continue;
-      ServedPlan served{choice,
-                        simulation.cache(),
-                        simulation.run(question.traffic, question.targets.percentile),
-                        {},
-                        0};
-      served.time_range = planner.time_range(choice, served.figures.compute_share);
-      served.verdict = verdict_of(served.figures, question.targets);
-      plans.push_back(served);
-    } catch (const IllegalPlan&) {
-      continue;
+/// The degrees of a plan apart from its replicas.
+struct ReplicaDegrees {
+  std::int64_t tensor = 1;
+  std::int64_t pipeline = 1;
+  std::int64_t expert = 1;
+  auto operator<=>(const ReplicaDegrees&) const = default;
+};
+
+ReplicaDegrees degrees_of(const PlanChoice& choice) {
+  return {choice.parallel.tensor, choice.parallel.pipeline, choice.parallel.expert};
+}
+
+/// One request that none of `requests` is faster than; empty where its time is random or spared by
+/// a shared prefix.
+std::optional<ServeTraffic> lone_request(const ServeQuestion& question,
+                                         const std::vector<ServeRequest>& requests) {
+  if (question.speculation || question.limits.prefix_hit > 0) return std::nullopt;
+  ServeTraffic lone;
+  lone.arrivals = UserArrivals{1};
+  lone.requests = 1;
+  lone.input_tokens = std::ranges::min(requests, {}, &ServeRequest::input_tokens).input_tokens;
+  lone.output_tokens = std::ranges::min(requests, {}, &ServeRequest::output_tokens).output_tokens;
+  return lone;
+}
+
+/// Simulates the plans of one number of devices after another. A plan that misses the targets is
+/// not simulated with fewer replicas, which get more requests each, nor with any number if a
+/// request alone misses them.
+class PlanTrials {
+ public:
+  PlanTrials(Planner& planner, const ServeQuestion& question, const FixedDegrees& fixed)
+      : planner_(planner),
+        question_(question),
+        fixed_(fixed),
+        requests_(requests_of(question.traffic)),
+        lone_(lone_request(question, requests_)) {}
+
+  /// True if a plan on `devices` devices meets the targets.
+  bool meets(std::int64_t devices) {
+    Tried& tried = tried_[devices];
+    for (const PlanChoice& choice : plans_of(devices, fixed_, planner_.limits(1))) {
+      if (choice.parallel.data <= question_.limits.prefill_replicas) continue;
+      if (choice.parallel.data <= missing_[degrees_of(choice)]) {
+        tried.left_out.push_back(choice);
+      } else {
+        try_plan(choice, tried);
+      }
+    }
+    return !tried.plans.empty() && tried.plans.front().verdict.met();
+  }
+
+  /// All plans on `answer` devices, or on the most that have room.
+  SizeSearch result(const std::optional<std::int64_t>& answer) {
+    SizeSearch search;
+    const std::int64_t devices = answer ? *answer : most_tried();
+    Tried& tried = tried_[devices];
+    for (const PlanChoice& choice : tried.left_out) {
+      if (missing_[degrees_of(choice)] == kNoRoom) continue;
+      Simulation simulation(planner_, question_, choice);
+      simulate(choice, simulation, tried);
+    }
+    search.plans = tried.plans;
+    if (answer) search.closest_below = closest_below(devices);
+    search.simulated = simulated_;
+    return search;
+  }
+
+ private:
+  struct Tried {
+    std::vector<ServedPlan> plans;  ///< best first
+    std::vector<PlanChoice> left_out;
+  };
+
+  // In place of a number of replicas.
+  static constexpr std::int64_t kNoRoom = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kEvenAlone = kNoRoom - 1;
+
+  [[nodiscard]] double strain_of(const ServedPlan& plan) const {
+    return strain(plan.figures, question_.targets);
+  }
+
+  /// True if a request alone takes longer than the targets by more than rounding.
+  bool misses_alone(Simulation& simulation) const {
+    constexpr double kClearly = 1.01;
+    if (!lone_) return false;
+    const ServeFigures figures = simulation.run(*lone_, question_.targets.percentile);
+    const auto tightest = tightest_target(figures, question_.targets);
+    return tightest && tightest->ratio > kClearly;
+  }
+
+  void try_plan(const PlanChoice& choice, Tried& tried) {
+    Simulation simulation(planner_, question_, choice);
+    if (!simulation.holds(requests_)) {
+      missing_[degrees_of(choice)] = kNoRoom;
+    } else if (misses_alone(simulation)) {
+      missing_[degrees_of(choice)] = kEvenAlone;
+      tried.left_out.push_back(choice);
+    } else {
+      simulate(choice, simulation, tried);
     }
   }
-  std::ranges::stable_sort(
-      plans, {}, [&](const ServedPlan& plan) { return strain(plan.figures, question.targets); });
-  return plans;
-}
+
+  void simulate(const PlanChoice& choice, Simulation& simulation, Tried& tried) {
+    std::int64_t& missing = missing_[degrees_of(choice)];
+    ++simulated_;
+    ServedPlan served{choice,
+                      simulation.cache(),
+                      simulation.run(question_.traffic, question_.targets.percentile),
+                      {},
+                      0};
+    served.time_range = planner_.time_range(choice, served.figures.compute_share);
+    served.verdict = verdict_of(served.figures, question_.targets);
+    if (!served.verdict.met()) missing = std::max(missing, choice.parallel.data);
+    const auto place =
+        std::ranges::upper_bound(tried.plans, strain_of(served), {},
+                                 [&](const ServedPlan& plan) { return strain_of(plan); });
+    tried.plans.insert(place, std::move(served));
+  }
+
+  [[nodiscard]] std::int64_t most_tried() const {
+    std::int64_t most = 0;
+    for (const auto& [devices, tried] : tried_) {
+      const bool has_room = std::ranges::any_of(tried.left_out, [&](const PlanChoice& choice) {
+        return missing_.at(degrees_of(choice)) != kNoRoom;
+      });
+      if (has_room || !tried.plans.empty()) most = devices;
+    }
+    return most;
+  }
+
+  [[nodiscard]] std::optional<ServedPlan> closest_below(std::int64_t devices) const {
+    const ServedPlan* closest = nullptr;
+    for (const auto& [count, tried] : tried_) {
+      if (count >= devices || tried.plans.empty()) continue;
+      const ServedPlan& best = tried.plans.front();
+      if (closest == nullptr || strain_of(best) <= strain_of(*closest)) closest = &best;
+    }
+    if (closest == nullptr) return std::nullopt;
+    return *closest;
+  }
+
+  Planner& planner_;
+  const ServeQuestion& question_;
+  const FixedDegrees& fixed_;
+  std::vector<ServeRequest> requests_;
+  std::optional<ServeTraffic> lone_;
+  std::map<std::int64_t, Tried> tried_;
+  std::map<ReplicaDegrees, std::int64_t> missing_;  ///< most replicas that miss the targets
+  std::int64_t simulated_ = 0;
+};
 
 bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, double rate) {
   ServeTraffic traffic = question.traffic;
@@ -87,17 +227,12 @@ bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, dou
 }  // namespace
 
 SizeSearch search_sizes(Planner& planner, const ServeQuestion& question, const FixedDegrees& fixed,
-                        std::int64_t most_devices) {
-  SizeSearch search;
-  for (std::int64_t devices = 1; devices <= most_devices; devices *= 2) {
-    std::vector<ServedPlan> plans =
-        served_plans(planner, question, plans_of(devices, fixed, question.limits.prefill_replicas));
-    search.simulated += static_cast<std::int64_t>(plans.size());
-    if (plans.empty()) continue;
-    search.plans = std::move(plans);
-    if (search.plans.front().verdict.met()) break;
-  }
-  return search;
+                        const DeviceRange& range) {
+  PlanTrials trials(planner, question, fixed);
+  const DeviceCounts counts(range.least, range.most, planner.rates().link.devices_per_node, fixed);
+  const auto fewest =
+      fewest_that_works(counts, [&](std::int64_t devices) { return trials.meets(devices); });
+  return trials.result(fewest);
 }
 
 std::optional<double> largest_rate(Planner& planner, const ServeQuestion& question,

@@ -1,6 +1,7 @@
 // Search for the fewest devices that keep latency targets. Internal to src/serve.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "headroom/serve.h"
@@ -10,13 +11,15 @@ namespace headroom::detail {
 /// Plans of one number of devices, best first: those that meet the targets, then the closest.
 struct SizeSearch {
   std::vector<ServedPlan> plans;
+  std::optional<ServedPlan> closest_below;  ///< the best that was simulated on fewer devices
   std::int64_t simulated = 0;
 };
 
-/// Simulates all legal plans for 1, 2, 4, … devices, at most `most_devices`, until some meet the
-/// targets. Empty if the model fits on none.
+/// The plans on the fewest devices of `range` that meet the targets, or on the most of them. Empty
+/// if the model fits on none. A plan that misses the targets is taken to miss them with fewer
+/// replicas.
 [[nodiscard]] SizeSearch search_sizes(Planner& planner, const ServeQuestion& question,
-                                      const FixedDegrees& fixed, std::int64_t most_devices);
+                                      const FixedDegrees& fixed, const DeviceRange& range);
 
 /// The highest rate of Poisson arrivals at which `choice` keeps the targets, within 2 %; empty if
 /// it misses them at a hundredth of the question's rate.

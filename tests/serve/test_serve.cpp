@@ -454,27 +454,107 @@ TEST_CASE("models without tokens to generate and requests without room are refus
                   IllegalPlan);
 }
 
+namespace {
+
+/// True if the plan is legal, has room for the requests, and meets the targets.
+bool meets(const ServeQuestion& question, const PlanChoice& choice) {
+  try {
+    return simulate(question, choice).verdict.met();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// True if any split of `devices` into degrees meets the targets.
+bool any_plan_meets(const ServeQuestion& question, std::int64_t devices) {
+  for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
+    for (std::int64_t pipeline = 1; tensor * pipeline <= devices; ++pipeline) {
+      if (devices % (tensor * pipeline) != 0) continue;
+      PlanChoice choice = degrees(tensor, pipeline, devices / tensor / pipeline);
+      for (std::int64_t expert = 1; expert <= choice.parallel.data; ++expert) {
+        choice.parallel.expert = expert;
+        if (meets(question, choice)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+ServeQuestion with_targets(ServeQuestion question, double ttft_s, double tpot_s) {
+  question.targets.ttft_s = ttft_s;
+  question.targets.tpot_s = tpot_s;
+  return question;
+}
+
+}  // namespace
+
 TEST_CASE("a search answers with the fewest devices that meet the targets") {
-  ServeQuestion question = question_for("llama-3-70b", "h100-80gb", poisson(10, 300, 1024, 256));
-  question.targets.ttft_s = 0.5;
-  question.targets.tpot_s = 0.03;
-  const ServeReport report = make_serve_report(question, FixedDegrees{}, 64);
+  ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 300, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
   const ServedPlan& best = report.plans.front();
   CHECK(best.verdict.met());
   CHECK(best.figures.ttft.at_target <= 0.5);
   CHECK(best.figures.tpot->at_target <= 0.03);
-  const std::int64_t fewer = best.choice.parallel.devices() / 2;
-  REQUIRE(fewer >= 2);
-  for (std::int64_t tensor = 2; tensor <= fewer; tensor *= 2) {
-    const ServedPlan plan = simulate(question, degrees(tensor, 1, fewer / tensor));
-    CHECK(!plan.verdict.met());
-  }
+  const std::int64_t devices = best.choice.parallel.devices();
+  CHECK(report.question.plan.devices == devices);
+  for (std::int64_t fewer = 1; fewer < devices; ++fewer) CHECK(!any_plan_meets(question, fewer));
   // The targets are met at the largest rate, and missed at a tenth more.
   REQUIRE(report.largest_rate);
   for (const auto& [factor, met] : {std::pair(1.0, true), std::pair(1.1, false)}) {
     question.traffic.arrivals = PoissonArrivals{factor * *report.largest_rate};
     CHECK(simulate(question, best.choice).verdict.met() == met);
   }
+}
+
+TEST_CASE("no smaller number of devices meets the targets, with experts and many replicas too") {
+  for (const auto& [model, machine, rate] :
+       {std::tuple("mixtral-8x7b", "a100-80gb", 40.0), std::tuple("llama-3-8b", "l40s", 12.0)}) {
+    const ServeQuestion question =
+        with_targets(question_for(model, machine, poisson(rate, 200, 1024, 128)), 0.5, 0.03);
+    const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+    INFO(model);
+    REQUIRE(report.plans.front().verdict.met());
+    const std::int64_t devices = report.plans.front().choice.parallel.devices();
+    REQUIRE(devices > 2);
+    for (std::int64_t fewer = 1; fewer < devices; ++fewer) CHECK(!any_plan_meets(question, fewer));
+  }
+}
+
+TEST_CASE("a search on a given number of devices finds the best of its plans") {
+  const ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 200, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {12, 12});
+  for (const ServedPlan& plan : report.plans) CHECK(plan.choice.parallel.devices() == 12);
+  CHECK(report.plans.front().verdict.met());
+  CHECK(!report.closest_below);
+  FixedDegrees fixed;
+  fixed.tensor = 2;
+  const ServeReport narrow = make_serve_report(question, fixed, {12, 12});
+  for (const ServedPlan& plan : narrow.plans) CHECK(plan.choice.parallel.tensor == 2);
+  CHECK_THROWS_AS((void)make_serve_report(question, FixedDegrees{}, {1, 1}), Error);
+}
+
+TEST_CASE("the tightest target is the one with the largest ratio, and plans are in its order") {
+  const ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 200, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+  double last = 0;
+  for (const ServedPlan& plan : report.plans) {
+    const auto tightest = tightest_target(plan.figures, question.targets);
+    REQUIRE(tightest);
+    const double ttft = plan.figures.ttft.at_target / 0.5;
+    const double tpot = plan.figures.tpot->at_target / 0.03;
+    CHECK(tightest->ratio == doctest::Approx(std::max(ttft, tpot)));
+    CHECK(tightest->latency == (ttft > tpot ? LatencyKind::ttft : LatencyKind::tpot));
+    CHECK((tightest->ratio <= 1) == plan.verdict.met());
+    CHECK(tightest->ratio >= last);
+    last = tightest->ratio;
+  }
+  REQUIRE(report.closest_below);
+  CHECK(!report.closest_below->verdict.met());
+  CHECK(report.closest_below->choice.parallel.devices() < report.question.plan.devices);
+  CHECK(!tightest_target(report.plans.front().figures, LatencyTargets{}));
 }
 
 // 100 requests at 1e-6 a second take 3 years; at a hundredth of that, more than can be simulated.
