@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "headroom/error.h"
@@ -154,6 +156,21 @@ CommandHelp help_of(const CLI::App& command) {
   const auto common = std::ranges::find(help.groups, "Options", &HelpGroup::title);
   if (common != help.groups.end()) std::rotate(common, common + 1, help.groups.end());
   return help;
+}
+
+/// Options of llama.cpp by names of several letters after one dash (common/arg.cpp), which CLI11
+/// reads as an option of one letter and its value.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kLlamaCppNames{{
+    {"-ngl", "--gpu-layers"},
+    {"-ncmoe", "--n-cpu-moe"},
+}};
+
+void name_in_full(std::vector<std::string>& arguments) {
+  for (std::string& word : arguments) {
+    for (const auto& [name, full] : kLlamaCppNames) {
+      if (word == name) word = full;
+    }
+  }
 }
 
 /// The arguments as the parser takes them: `headroom help analyze` is `headroom analyze --help`,
@@ -354,6 +371,7 @@ Application::~Application() = default;
 
 void Application::run(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = without_help_command(arguments);
+  name_in_full(words);
   try {
     option_use() = {};
     // CLI11 takes its arguments in reverse order.

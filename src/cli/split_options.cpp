@@ -65,13 +65,14 @@ void add_split_options(Command command, SplitOptions& options) {
   add_bytes("--host-link", "BYTES/S", options.link_bytes_per_s,
             "Bandwidth between host and device in one direction (32GB: PCIe 4.0 x16)");
   add(add_count(
-      command, "--gpu-layers", kLayers,
+      command, "--gpu-layers,--n-gpu-layers", kLayers,
       [&options](std::int64_t n) { options.request.gpu_layers = n; },
-      "Layers on the device, the head counted as one (the fastest number that fits)"));
+      "Layers on the device, the head counted as one; also -ngl (the fastest number that fits)"));
   add(add_count(
       command, "--n-cpu-moe", kLayers,
       [&options](std::int64_t n) { options.request.cpu_moe_layers = n; },
-      "First layers whose routed experts stay on the host (the fastest number that fits)"));
+      "First layers whose routed experts stay on the host; also -ncmoe (the fastest number that "
+      "fits)"));
 }
 
 bool asks_for_split(const SplitOptions& options) {
