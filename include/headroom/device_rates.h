@@ -24,9 +24,11 @@ struct DeviceRates {
   Integer driver_bytes = 0;  ///< part of it that no process gets
   RuntimeMemory runtime;
   Interconnect link;
-  bool link_is_assumed = true;     ///< inside a node
-  bool network_is_assumed = true;  ///< between nodes; `link` then has the assumed rate
-  double host_bytes_per_s = 32e9;  ///< to the host's memory, in one direction
+  bool link_is_assumed = true;       ///< inside a node
+  bool network_is_assumed = true;    ///< between nodes; `link` then has the assumed rate
+  double host_bytes_per_s = 32e9;    ///< to the host's memory, in one direction
+  bool host_link_is_assumed = true;  ///< by the architecture
+  bool in_host_memory = false;       ///< the device computes in the host's memory
   Efficiency efficiency;
   double port_fraction = 1;  ///< of a port between nodes, that collectives reach
   EfficiencyOrigin efficiency_origin = EfficiencyOrigin::given;

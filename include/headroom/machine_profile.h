@@ -139,8 +139,14 @@ struct Interconnect {
   std::string source;
   std::string intra_node_kind;  ///< "NVLink 4", "PCIe 4.0 x16", …
   std::string inter_node_kind;  ///< "InfiniBand NDR", …, or empty
-  /// To the host's memory, in one direction; empty: by the architecture.
-  std::optional<double> host_bytes_per_s{};
+};
+
+/// A device's link to its host's memory.
+struct HostLink {
+  std::string kind;  ///< "PCIe 4.0 x16", "NVLink-C2C", …
+  /// In one direction; empty: the device computes in the host's memory.
+  std::optional<double> bytes_per_s;
+  std::string source;
 };
 
 /// Default for a machine without an interconnect: eight devices on PCIe 4 x16 (32 GB/s per
@@ -369,6 +375,7 @@ struct MachineProfile {
   std::int64_t last_level_cache_bytes = 0;  ///< usable by one program, if measured
   std::variant<MeasuredRates, DatasheetRates> rates;
   std::optional<Interconnect> interconnect;      ///< empty if unknown
+  std::optional<HostLink> host{};                ///< empty: by the architecture
   std::optional<CalibrationEffort> effort{};     ///< of a measurement; empty in older files
   std::optional<Invocation> produced_by{};       ///< empty in older files, and in those of people
   std::optional<CollectiveRates> collectives{};  ///< between processes; empty if not measured

@@ -80,6 +80,7 @@ struct ShardingLimits {
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool denoises = false;              ///< a diffusion transformer
+  bool predicts_words = true;         ///< training: the loss is over the vocabulary
   bool training = true;
 };
 
@@ -130,7 +131,10 @@ enum class PlanRule {
   tensor_overlap_sequence,
   offload_layers_count,
   offload_layers_pipeline,
+  offload_layers_recompute,
   loss_chunks_positive,
+  loss_chunks_words,
+  loss_chunks_tokens,
 };
 
 /// The rule as a sentence about the fields of ParallelPlan, PlanChoice and Load.

@@ -45,7 +45,8 @@ struct PlanQuery {
   std::optional<ImageSize> image_size;        ///< of each; default: that of the tower
   std::int64_t audio = 0;                     ///< clips of every sequence, as `images`
   std::optional<std::int64_t> audio_seconds;  ///< of each; default: 30
-  /// Tokens of the expert-parallel rank with the most, over their mean.
+  /// Tokens of the expert-parallel rank with the most, over their mean; at most
+  /// most_expert_imbalance() counts.
   double expert_imbalance = 1;
   /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
   std::optional<Integer> overhead_bytes;
@@ -58,6 +59,10 @@ struct PlanQuery {
   StatePolicy states;
   Adapter adapter;
 };
+
+/// The most that `expert_imbalance` can be on `ranks` of experts: all tokens on one of them. 1
+/// without routed experts.
+[[nodiscard]] double most_expert_imbalance(const ModelSpec& spec, std::int64_t ranks);
 
 /// Sequences and tokens. `batch_size` counts all replicas together; when serving, `seq_len` is the
 /// context that the KV-cache has room for.
@@ -100,7 +105,7 @@ struct PlanChoice {
   Offload offload = Offload::none;
   DataOverlap overlap = DataOverlap::by_zero;
   TensorOverlap tensor_overlap = TensorOverlap::off;
-  /// Layers whose saved activations wait in the host's memory (Megatron-LM's
+  /// Layers whose saved activations are offloaded to the host's memory (Megatron-LM's
   /// cpu_offloading_num_layers).
   std::int64_t offload_layers = 0;
   /// Chunks of the tokens whose logits, one chunk at a time, are held; 1: all logits, and their
@@ -189,6 +194,7 @@ struct PlanTime {
   double compute_s = 0;        ///< operators
   double compute_bound_s = 0;  ///< serving: part of it that arithmetic bounds
   double communication_s = 0;  ///< not overlapped with computation
+  double host_copies_s = 0;    ///< of offloaded activations, beyond computation and communication
   double bubble_s = 0;         ///< filling and draining the pipeline
   double optimizer_s = 0;
   double tokens_per_s = 0;
@@ -335,6 +341,10 @@ struct FixedDegrees {
   ExpertExchange expert_exchange = ExpertExchange::direct;
   BatchOverlap batch_overlap = BatchOverlap::none;
 };
+
+/// Throws IllegalPlan if every plan with these degrees breaks a rule about the options of a step:
+/// collectives beside GEMMs, activations on the host, a loss in chunks.
+void require_legal(const FixedDegrees& fixed, const Load& load, const ShardingLimits& limits);
 
 /// A part of a search: one of `parts` equal parts of the space.
 struct SearchShare {

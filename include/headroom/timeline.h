@@ -20,11 +20,15 @@ struct MicroBatchTime {
   double backward_s = 0;                ///< recomputation included
   double forward_communication_s = 0;   ///< collectives of the tensor, context and expert groups
   double backward_communication_s = 0;  ///< recomputation included
+  /// Copies of offloaded activations to the host and back, beyond the two above.
+  double forward_copies_s = 0;
+  double backward_copies_s = 0;
   [[nodiscard]] double compute() const { return forward_s + backward_s; }
   [[nodiscard]] double communication() const {
     return forward_communication_s + backward_communication_s;
   }
-  [[nodiscard]] double total() const { return compute() + communication(); }
+  [[nodiscard]] double copies() const { return forward_copies_s + backward_copies_s; }
+  [[nodiscard]] double total() const { return compute() + communication() + copies(); }
 };
 
 /// Seconds of data-parallel communication on every stage that no pass hides.
@@ -53,6 +57,8 @@ enum class StepWork {
   backward,
   forward_collectives,
   backward_collectives,
+  copy_to_host,
+  copy_from_host,
   send_activations,
   receive_activations,
   send_gradients,

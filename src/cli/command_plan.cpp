@@ -34,8 +34,10 @@ void write_report(const PlanCommand& command, PlanReport report, ReportOutput& o
   if (report.plans.empty()) {
     status = 1;
   } else {
-    report.engine_command =
-        engine_command_of(options, report.question, report.plans.front().choice, report.notes);
+    const PlanChoice& best = report.plans.front().choice;
+    const auto unused = notes_on_unused(options, report.question.model.spec, best);
+    report.notes.insert(report.notes.end(), unused.begin(), unused.end());
+    report.engine_command = engine_command_of(options, report.question, best, report.notes);
   }
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }

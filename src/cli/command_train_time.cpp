@@ -64,6 +64,8 @@ void run_train_time(TrainTimeCommand& command) {
   }
   const TrainTimeReport report =
       make_train_time_report(std::move(question), options.fixed, command.budget);
+  const auto unused = notes_on_unused(options, report.question.model.spec, report.plan.choice);
+  notes.insert(notes.end(), unused.begin(), unused.end());
   output.write(render(report, render_options(options.output, Detail::summary)), notes);
 }
 

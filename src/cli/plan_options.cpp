@@ -17,6 +17,7 @@ constexpr const char* kServingGroup = "Serving";
 constexpr const char* kMachineGroup = "Machine";
 
 constexpr CountRange kDegrees{1, std::int64_t{1} << 40U};
+constexpr CountRange kOffloadedLayers{0, std::int64_t{1} << 20U};
 
 /// Adds a count of at least 1 that stays empty unless it is given.
 Option add_degree(Command command, const char* names, std::optional<std::int64_t>& target,
@@ -226,9 +227,9 @@ void add_training(Command command, PlanOptions& options) {
   training(add_choice(command, "--offload", options.fixed.offload, offloads,
                       "Training states to keep in host memory (none)"));
   training(add_count(
-      command, "--cpu-offloading-num-layers", kDegrees,
+      command, "--cpu-offloading-num-layers", kOffloadedLayers,
       [&](std::int64_t n) { options.fixed.offload_layers = n; },
-      "Layers whose activations wait in host memory for the backward pass (0)"));
+      "Layers, fewer than all, whose activations are offloaded to host memory (0)"));
   training(add_count(
       command, "--loss-chunks", kDegrees, [&](std::int64_t n) { options.fixed.loss_chunks = n; },
       "Chunks of the tokens whose logits are held one at a time, as Liger's fused linear "

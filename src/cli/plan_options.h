@@ -82,6 +82,11 @@ enum class SpeedNeed { required, optional };
 [[nodiscard]] PlanQuestion question_of(const PlanOptions& options,
                                        SpeedNeed need = SpeedNeed::required);
 
+/// Notes on given options that have no effect on `choice`, the plan that was searched for.
+[[nodiscard]] std::vector<std::string> notes_on_unused(const PlanOptions& options,
+                                                       const ModelSpec& spec,
+                                                       const PlanChoice& choice);
+
 /// The command line that --engine asks for, with its notes added to `notes`; empty without it.
 /// Throws Error{invalid_input}.
 [[nodiscard]] std::string engine_command_of(const PlanOptions& options,

@@ -104,18 +104,39 @@ void set_lengths(const PlanOptions& options, PlanQuestion& question) {
       std::max(workload.seq_len, std::min(default_context(spec) + inserted, most));
 }
 
-bool has_routed_experts(const ModelSpec& spec) {
+/// Of the first kind of layers that has them; 0 without.
+std::int64_t routed_experts(const ModelSpec& spec) {
   const StackSpec& stack = spec.main_stack();
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
-    if (stack.ffn_of(variant).experts) return true;
+    const auto& experts = stack.ffn_of(variant).experts;
+    if (experts) return experts->num_experts;
   }
-  return false;
+  return 0;
 }
 
-void require_experts(const PlanQuery& query, const ModelSpec& spec) {
-  if (query.expert_imbalance == 1 || has_routed_experts(spec)) return;
-  throw_invalid_input("--expert-imbalance requires routed experts, and this model has none",
-                      "leave out --expert-imbalance");
+/// Throws Error{invalid_input} for an imbalance among ranks of experts that the plan does not have.
+void require_expert_ranks(const PlanOptions& options, std::int64_t ranks) {
+  if (options.query.expert_imbalance == 1 || ranks > 1) return;
+  throw_invalid_input("--expert-imbalance requires --ep > 1",
+                      "add --ep, or leave out --expert-imbalance");
+}
+
+/// Throws Error{invalid_input} for an imbalance that no plan with these options can have.
+void require_possible_imbalance(const PlanOptions& options, const ModelSpec& spec) {
+  const double imbalance = options.query.expert_imbalance;
+  if (imbalance == 1) return;
+  const std::int64_t experts = routed_experts(spec);
+  if (experts == 0) {
+    throw_invalid_input("--expert-imbalance requires routed experts, and this model has none",
+                        "leave out --expert-imbalance");
+  }
+  const std::int64_t ranks = options.fixed.expert.value_or(experts);
+  require_expert_ranks(options, ranks);
+  const double most = most_expert_imbalance(spec, ranks);
+  if (imbalance <= most) return;
+  throw_invalid_input(fmt::format("--expert-imbalance {} exceeds {}: all tokens on one of {} ranks",
+                                  imbalance, most, ranks),
+                      fmt::format("choose at most {}", most));
 }
 
 /// Serving: a sequence per replica. Training: a micro-batch per replica and pipeline stage.
@@ -184,7 +205,7 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
     throw_invalid_input("--image-size has no effect on the plan of a diffusion transformer",
                         "give its latent tokens with --seq");
   }
-  require_experts(options.query, question.model.spec);
+  require_possible_imbalance(options, question.model.spec);
   question.query = options.query;
   if (serves_adapters(options)) question.query.adapter.kind = AdapterKind::lora;
   const bool trains = options.query.purpose == Purpose::train;
@@ -198,9 +219,23 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   return question;
 }
 
+namespace {
+
+/// Throws Error{invalid_input} for copies to the host of a device that computes in its memory.
+void require_own_memory(const DeviceRates& rates, const FixedDegrees& fixed) {
+  const bool offloads_optimizer = fixed.offload == Offload::optimizer;
+  if (!rates.in_host_memory || (fixed.offload_layers == 0 && !offloads_optimizer)) return;
+  throw_invalid_input(
+      fmt::format("{} shares its memory with the host", rates.name),
+      fixed.offload_layers > 0 ? "leave out --cpu-offloading-num-layers" : "leave out --offload");
+}
+
+}  // namespace
+
 PlanQuestion question_of(const PlanOptions& options, SpeedNeed need) {
   PlanQuestion question = question_without_machine(options);
   question.rates = rates_of(options, question.query, need);
+  require_own_memory(question.rates, options.fixed);
   if (!question.rates.have_speed()) {
     question.notes.emplace_back(
         "this machine is not calibrated, so the plan has no time: `headroom calibrate` takes under "
@@ -219,17 +254,26 @@ std::string engine_command_of(const PlanOptions& options, const PlanQuestion& qu
   return std::move(command.text);
 }
 
-namespace {
-
-/// Throws Error{invalid_input} for an imbalance among ranks of experts that the plan does not have.
-void require_expert_ranks(const PlanOptions& options, std::int64_t expert) {
-  if (options.query.expert_imbalance == 1 || expert > 1) return;
-  throw_invalid_input(
-      "--expert-imbalance is about ranks of experts, and this plan has one for all of them",
-      "add --ep, or leave out --expert-imbalance");
+std::vector<std::string> notes_on_unused(const PlanOptions& options, const ModelSpec& spec,
+                                         const PlanChoice& choice) {
+  std::vector<std::string> notes;
+  const bool overlaps = options.fixed.tensor_overlap == TensorOverlap::on;
+  if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
+    notes.emplace_back(
+        "--tp-comm-overlap has no effect: the fastest plan has no sequence parallelism");
+  }
+  const double imbalance = options.query.expert_imbalance;
+  if (imbalance == 1) return notes;
+  const std::int64_t ranks = choice.parallel.expert;
+  const double most = most_expert_imbalance(spec, ranks);
+  if (ranks == 1) {
+    notes.emplace_back("--expert-imbalance has no effect: the fastest plan has no --ep");
+  } else if (imbalance > most) {
+    notes.push_back(fmt::format("--expert-imbalance {} counts as {}: all tokens on one of {} ranks",
+                                imbalance, most, ranks));
+  }
+  return notes;
 }
-
-}  // namespace
 
 PlanRequest request_of(const PlanOptions& options) {
   const FixedDegrees& fixed = options.fixed;

@@ -155,14 +155,26 @@ Wording wording_of(const PlanViolation& violation) {
           "none",
           "add --tp and --sp, or leave out --tp-comm-overlap"};
     case PlanRule::offload_layers_count:
-      return {fmt::format("--cpu-offloading-num-layers {} is more than {} layers",
+      return {fmt::format("--cpu-offloading-num-layers {} must be less than {} layers",
                           violation.choice.offload_layers, limits.layers.total()),
-              "choose at most the number of layers"};
+              "choose fewer layers: the last one's activations stay on the device"};
     case PlanRule::offload_layers_pipeline:
       return {"--cpu-offloading-num-layers does not apply to a pipeline",
               "leave out --pp, or keep the activations on the device"};
+    case PlanRule::offload_layers_recompute:
+      return {"--cpu-offloading-num-layers does not apply to recomputed layers",
+              "leave out --recompute, or keep the activations on the device"};
     case PlanRule::loss_chunks_positive:
       return below_one("--loss-chunks", violation.choice.loss_chunks);
+    case PlanRule::loss_chunks_words:
+      return {"--loss-chunks requires a language model's head", "leave out --loss-chunks"};
+    case PlanRule::loss_chunks_tokens:
+      return {fmt::format("--loss-chunks {} is more than {} tokens of a micro-batch{}",
+                          violation.choice.loss_chunks,
+                          with_separators(Integer{violation.choice.micro_batch} * limits.seq_len /
+                                          plan.context),
+                          plan.context > 1 ? " on a rank" : ""),
+              "choose fewer chunks, or a larger --micro-batch"};
     case PlanRule::batch_size_positive:
       return below_one("--batch", violation.load.batch_size);
     case PlanRule::seq_len_positive:

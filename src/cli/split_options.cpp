@@ -27,14 +27,15 @@ HostRates named_host(const std::string& name, DType dtype) {
   return host_rates(machine_named(name, default_backend()), dtype);
 }
 
-HostRates host_of(const SplitOptions& options, DType dtype) {
+/// The host, on the link of `device` if none is given.
+HostRates host_of(const SplitOptions& options, DType dtype, const DeviceRates& device) {
   HostRates host = options.host.empty() ? assumed_host(0) : named_host(options.host, dtype);
   if (options.memory_bytes) host.memory_bytes = *options.memory_bytes;
   if (options.bytes_per_s) {
     host.memory_bytes_per_s = *options.bytes_per_s;
     host.source = "given";
   }
-  if (options.link_bytes_per_s) host.link_bytes_per_s = *options.link_bytes_per_s;
+  host.link_bytes_per_s = options.link_bytes_per_s.value_or(device.host_bytes_per_s);
   if (host.memory_bytes == 0) {
     throw Error(ErrorCode::invalid_input, "the memory of the host is unknown", options.host,
                 "add --host-memory, such as --host-memory 64GiB");
@@ -63,7 +64,7 @@ void add_split_options(Command command, SplitOptions& options) {
             "Memory bandwidth that the host reaches, such as 60GB (the host's, or that of two "
             "channels of DDR5-5600)");
   add_bytes("--host-link", "BYTES/S", options.link_bytes_per_s,
-            "Bandwidth between host and device in one direction (32GB: PCIe 4.0 x16)");
+            "Bandwidth between host and device in one direction (the device's)");
   add(add_count(
       command, "--gpu-layers,--n-gpu-layers", kLayers,
       [&options](std::int64_t n) { options.request.gpu_layers = n; },
@@ -94,7 +95,8 @@ SplitReport split_report_of(const PlanOptions& plan, const SplitOptions& options
                         "leave it out: the report has llama.cpp's command line");
   }
   const DType dtype = question.query.dtype;
-  return make_split_report(std::move(question), host_of(options, dtype), options.request);
+  HostRates host = host_of(options, dtype, question.rates);
+  return make_split_report(std::move(question), std::move(host), options.request);
 }
 
 }  // namespace headroom::cli

@@ -85,14 +85,18 @@ Json figure_json(const MemoryFigure& figure) {
 }
 
 Json interconnect_json(const Interconnect& link) {
-  Json json{{"devices_per_node", link.devices_per_node},
-            {"intra_node_kind", text_or_null(link.intra_node_kind)},
-            {"intra_node_bytes_per_s", link.intra_node_bytes_per_s},
-            {"inter_node_kind", text_or_null(link.inter_node_kind)},
-            {"inter_node_bytes_per_s", number_or_null(link.inter_node_bytes_per_s)},
-            {"source", link.source}};
-  if (link.host_bytes_per_s) json["host_bytes_per_s"] = *link.host_bytes_per_s;
-  return json;
+  return {{"devices_per_node", link.devices_per_node},
+          {"intra_node_kind", text_or_null(link.intra_node_kind)},
+          {"intra_node_bytes_per_s", link.intra_node_bytes_per_s},
+          {"inter_node_kind", text_or_null(link.inter_node_kind)},
+          {"inter_node_bytes_per_s", number_or_null(link.inter_node_bytes_per_s)},
+          {"source", link.source}};
+}
+
+Json host_json(const HostLink& host) {
+  return {{"kind", host.kind},
+          {"bytes_per_s", number_or_null(host.bytes_per_s)},
+          {"source", host.source}};
 }
 
 Json efficiency_json(const Efficiency& efficiency) {
@@ -180,6 +184,7 @@ std::string profile_to_json(const MachineProfile& profile) {
   std::visit([&](const auto& rates) { add_rates(rates, json); }, profile.rates);
   json["interconnect"] =
       profile.interconnect ? interconnect_json(*profile.interconnect) : Json(nullptr);
+  if (profile.host) json["host"] = host_json(*profile.host);
   if (profile.collectives) json["collectives"] = collectives_json(*profile.collectives);
   return json.dump(1) + "\n";
 }

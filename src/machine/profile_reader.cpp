@@ -308,8 +308,14 @@ std::optional<Interconnect> read_interconnect(const Reader& reader) {
   interconnect.source = link.text("source");
   interconnect.intra_node_kind = link.text_or_empty("intra_node_kind");
   interconnect.inter_node_kind = link.text_or_empty("inter_node_kind");
-  if (link.has("host_bytes_per_s")) interconnect.host_bytes_per_s = link.rate("host_bytes_per_s");
   return interconnect;
+}
+
+std::optional<HostLink> read_host(const Reader& reader) {
+  if (!reader.has("host")) return std::nullopt;
+  const Reader host = reader.object("host");
+  (void)host.member("bytes_per_s");  // null is a statement
+  return HostLink{host.text("kind"), host.optional_rate("bytes_per_s"), host.text("source")};
 }
 
 CollectiveKind read_collective(const Reader& reader) {
@@ -439,6 +445,7 @@ MachineProfile profile_from_json(std::string_view text, const std::string& where
   profile.produced_by = read_origin(reader);
   profile.rates = read_rates(reader);
   profile.interconnect = read_interconnect(reader);
+  profile.host = read_host(reader);
   profile.collectives = read_collectives(reader);
   refuse_unknown_keys(json, profile, where);
   return profile;

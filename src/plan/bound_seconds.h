@@ -1,4 +1,4 @@
-// Seconds by what bounds them. Internal to src/plan and src/serve.
+// Seconds, and their compute-bound part. Internal to src/plan and src/serve.
 #pragma once
 
 namespace headroom::detail {

@@ -29,7 +29,7 @@ struct CollectiveLatencies {
 /// Seconds of one collective. All-reduces of up to 8 MiB among the tensor ranks take the engine's
 /// own kernel if that is faster.
 [[nodiscard]] double collective_seconds(const CollectiveMessage& message, const RankSpeed& speed);
-/// Of what a ring of chunks can hide, what runs do: GEMMs in chunks, beside copies, are slower.
+/// Fraction of the ring's hideable time that runs hide; chunked GEMMs beside copies are slower.
 /// Chosen with the steps of torchtitan and Megatron-Bridge at hand (reports/published.md);
 /// torchtitan's alone show 0.24 to 0.61.
 inline constexpr double kHiddenShare = 0.5;

@@ -61,6 +61,20 @@ double host_link(Architecture architecture) {
   return 32e9;
 }
 
+/// Processors, and Apple's devices, compute in the host's memory.
+bool is_of_host(Architecture architecture) {
+  return architecture == Architecture::cpu || architecture == Architecture::apple;
+}
+
+void add_host(const MachineProfile& machine, Architecture architecture, DeviceRates& rates) {
+  rates.host_bytes_per_s = host_link(architecture);
+  rates.in_host_memory = is_of_host(architecture);
+  if (!machine.host) return;
+  rates.in_host_memory = !machine.host->bytes_per_s;
+  rates.host_bytes_per_s = machine.host->bytes_per_s.value_or(rates.host_bytes_per_s);
+  rates.host_link_is_assumed = false;
+}
+
 /// Latency of NCCL's all-gather and reduce-scatter on 2 to 8 devices with NVLink, which SimuMax
 /// measured on B200 (configs/system/b200_bf16_ceperm.json: 23 to 26 µs, and 8 to 9 µs a step).
 constexpr double kNcclLatency = 24e-6;
@@ -99,7 +113,7 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.flops_per_s = peak_flops_per_s(profile);
   rates.memory_bytes_per_s = profile.read.back().bytes_per_s;
   rates.memory_bytes = device.memory_bytes;
-  rates.host_bytes_per_s = host_link(device.architecture);
+  add_host(machine, device.architecture, rates);
   rates.runtime = runtime_memory(device.architecture);
   // Headroom's own profiles have collectives of processes, but no link.
   const bool has_network = machine.collectives && machine.interconnect;
@@ -116,13 +130,14 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.layer_gemm_kernel_s = rates.kernel_s;
 }
 
-void add_rates(const DatasheetRates& sheet, Purpose purpose, DType dtype, DeviceRates& rates) {
+void add_rates(const MachineProfile& machine, const DatasheetRates& sheet, Purpose purpose,
+               DType dtype, DeviceRates& rates) {
   const EffectiveRates effective = effective_rates(sheet, purpose, dtype);
   rates.flops_per_s = effective.peak_flops_per_s;
   rates.processors = rates.layer_gemm_processors = effective.processors;
   rates.memory_bytes_per_s = sheet.memory_bytes_per_s;
   rates.memory_bytes = sheet.memory.total.bytes;
-  rates.host_bytes_per_s = host_link(sheet.architecture);
+  add_host(machine, sheet.architecture, rates);
   rates.driver_bytes = sheet.memory.total.bytes - sheet.memory.usable.bytes;
   rates.runtime = runtime_memory(sheet.architecture);
   const SourcedEfficiency reached = efficiency_of(sheet, purpose, dtype);
@@ -155,9 +170,8 @@ DeviceRates device_rates(const MachineProfile& machine, Purpose purpose, DType d
   if (const ThreadProfile* const curves = curves_of(machine, 0, dtype)) {
     add_rates(machine, *curves, purpose, dtype, rates);
   } else {
-    add_rates(std::get<DatasheetRates>(machine.rates), purpose, dtype, rates);
+    add_rates(machine, std::get<DatasheetRates>(machine.rates), purpose, dtype, rates);
   }
-  rates.host_bytes_per_s = rates.link.host_bytes_per_s.value_or(rates.host_bytes_per_s);
   return rates;
 }
 
@@ -183,6 +197,7 @@ DeviceRates rates_without_speed(std::string name, Integer memory_bytes) {
   rates.name = std::move(name);
   rates.memory_bytes = memory_bytes;
   rates.runtime = runtime_memory(Architecture::cpu);
+  rates.in_host_memory = true;
   rates.link = assumed_interconnect();
   rates.efficiency_origin = EfficiencyOrigin::assumed;
   rates.efficiency_source = "speed not measured";

@@ -171,6 +171,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
 PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const PlanSearcher& search) {
   Planner planner(question.model.spec, question.query, question.rates);
   require_cache(question, planner);
+  require_legal(space.fixed, question.load, planner.limits(question.load.seq_len));
   space.devices = question.devices;
   space.load = question.load;
   const auto start = std::chrono::steady_clock::now();

@@ -1,5 +1,4 @@
-// Messages between ranks in a sharded graph, and the operators that they go with. Internal to
-// src/plan.
+// Messages between ranks in a sharded graph, and the operators beside them. Internal to src/plan.
 #pragma once
 
 #include <set>

@@ -60,12 +60,18 @@ void move_experts(const PlanChoice& choice, std::vector<Change>& changes) {
   }
 }
 
+/// The change that turns sequence parallelism off, with the option that needs it.
+const char* without_sequence(const PlanChoice& choice) {
+  return choice.tensor_overlap == TensorOverlap::on ? "without sp and tp-comm-overlap"
+                                                    : "without sp";
+}
+
 void change_schedule(const PlanChoice& choice, std::vector<Change>& changes) {
   const bool on = choice.parallel.sequence == SequenceParallel::on;
   PlanChoice next = choice;
   next.parallel.sequence = SequenceParallel::on;
   if (on) unshard_sequence(next);
-  changes.emplace_back(on ? "without sp" : "with sp", next);
+  changes.emplace_back(on ? without_sequence(choice) : "with sp", next);
   for (const std::int64_t micro_batch : {choice.micro_batch * 2, choice.micro_batch / 2}) {
     next = choice;
     next.micro_batch = micro_batch;

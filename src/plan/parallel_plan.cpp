@@ -103,6 +103,14 @@ bool reads_earlier_layers(const Graph& graph) {
   });
 }
 
+/// True if a loss reads logits of the vocabulary's words.
+bool predicts_words(const Graph& graph) {
+  return any_node(graph, [&](const Node& node) {
+    return detail::kind_of(node.op) == OpKind::loss &&
+           graph.tensors[node.inputs.front()].elements().degree(Symbol::vocab_size) > 0;
+  });
+}
+
 /// Layers with the same weights stay on one rank, and so do those that read one table with values
 /// for each of them, or tensors of earlier layers.
 bool has_separable_layers(const Graph& graph) {
@@ -137,6 +145,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.all_attention = !has_recurrence_or_convolution(graph);
   limits.compressed_attention = has_part(graph, Part::attention_compressor);
   limits.indexed_attention = has_part(graph, Part::attention_indexer);
+  limits.predicts_words = predicts_words(graph);
   limits.denoises = has_part(graph, Part::modulation);
   limits.fused_attention = !detail::has_kind(graph, OpKind::eager_attention) &&
                            !detail::has_kind(graph, OpKind::linear_attention);

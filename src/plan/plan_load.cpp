@@ -42,11 +42,50 @@ bool shards_evenly(const PlanChoice& choice) noexcept {
 std::optional<PlanRule> broken_offload_rule(const PlanChoice& choice,
                                             const ShardingLimits& limits) noexcept {
   if (choice.offload_layers == 0) return std::nullopt;
-  const bool counts = choice.offload_layers > 0 && limits.training &&
-                      choice.offload_layers <= limits.layers.total();
+  const bool counts =
+      choice.offload_layers > 0 && limits.training && choice.offload_layers < limits.layers.total();
   if (!counts) return PlanRule::offload_layers_count;
   if (choice.parallel.pipeline > 1) return PlanRule::offload_layers_pipeline;
+  if (choice.recompute.kind != Recompute::none) return PlanRule::offload_layers_recompute;
   return std::nullopt;
+}
+
+std::optional<PlanRule> broken_loss_rule(const PlanChoice& choice, const Load& load,
+                                         const ShardingLimits& limits) noexcept {
+  if (choice.loss_chunks < 1) return PlanRule::loss_chunks_positive;
+  if (choice.loss_chunks == 1) return std::nullopt;
+  if (!limits.training || !limits.predicts_words) return PlanRule::loss_chunks_words;
+  const Integer tokens = Integer{choice.micro_batch} * load.seq_len / choice.parallel.context;
+  const bool fills = choice.loss_chunks <= tokens;
+  return fills ? std::nullopt : std::optional(PlanRule::loss_chunks_tokens);
+}
+
+/// The first broken rule about the options of a step.
+std::optional<PlanRule> broken_step_rule(const PlanChoice& choice, const Load& load,
+                                         const ShardingLimits& limits) noexcept {
+  const bool overlaps = choice.tensor_overlap == TensorOverlap::on;
+  if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
+    return PlanRule::tensor_overlap_sequence;
+  }
+  if (const auto rule = broken_loss_rule(choice, load, limits)) return rule;
+  return broken_offload_rule(choice, limits);
+}
+
+/// The plan with these degrees that leaves the options of a step the most room.
+PlanChoice roomiest_plan(const FixedDegrees& fixed, const Load& load) {
+  PlanChoice choice;
+  ParallelPlan& plan = choice.parallel;
+  plan.pipeline = fixed.pipeline.value_or(1);
+  plan.context = std::max<std::int64_t>(1, fixed.context.value_or(1));
+  plan.sequence =
+      fixed.tensor == 1 ? SequenceParallel::off : fixed.sequence.value_or(SequenceParallel::on);
+  const std::int64_t replicas = std::max<std::int64_t>(1, fixed.data.value_or(1));
+  choice.micro_batch = fixed.micro_batch.value_or(ceil_div(load.batch_size, replicas));
+  choice.recompute = fixed.recompute.value_or(Recomputation{});
+  choice.tensor_overlap = fixed.tensor_overlap;
+  choice.offload_layers = fixed.offload_layers;
+  choice.loss_chunks = fixed.loss_chunks;
+  return choice;
 }
 
 /// A plan divides sequences whose length is a multiple of this.
@@ -77,12 +116,7 @@ std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
   if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
   if (const auto rule = broken_schedule_rule(choice, load, limits)) return rule;
   if (!shards_evenly(choice)) return PlanRule::zero_ranks_divide;
-  const bool overlaps = choice.tensor_overlap == TensorOverlap::on;
-  if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
-    return PlanRule::tensor_overlap_sequence;
-  }
-  if (choice.loss_chunks < 1) return PlanRule::loss_chunks_positive;
-  return broken_offload_rule(choice, limits);
+  return broken_step_rule(choice, load, limits);
 }
 
 IllegalPlan::IllegalPlan(const PlanViolation& violation)
@@ -90,6 +124,12 @@ IllegalPlan::IllegalPlan(const PlanViolation& violation)
 
 void require_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits) {
   const auto rule = broken_rule(choice, load, limits);
+  if (rule) throw IllegalPlan({*rule, choice, load, limits});
+}
+
+void require_legal(const FixedDegrees& fixed, const Load& load, const ShardingLimits& limits) {
+  const PlanChoice choice = roomiest_plan(fixed, load);
+  const auto rule = broken_step_rule(choice, load, limits);
   if (rule) throw IllegalPlan({*rule, choice, load, limits});
 }
 

@@ -67,9 +67,13 @@ constexpr Requirement kRequirements[] = {
      "zero_ranks must divide data · context, and expert · zero_ranks must if there are experts"},
     {PlanRule::tensor_overlap_sequence, "tensor_overlap requires sequence"},
     {PlanRule::offload_layers_count,
-     "offload_layers must be from 0 to the number of layers, and 0 when serving"},
+     "offload_layers must be at least 0 and less than the number of layers, and 0 when serving"},
     {PlanRule::offload_layers_pipeline, "offload_layers requires pipeline = 1"},
+    {PlanRule::offload_layers_recompute, "offload_layers does not apply to recomputed layers"},
     {PlanRule::loss_chunks_positive, "loss_chunks must be at least 1"},
+    {PlanRule::loss_chunks_words, "loss_chunks > 1 requires a language model's head, and training"},
+    {PlanRule::loss_chunks_tokens,
+     "loss_chunks must not exceed the tokens of a rank's micro-batch"},
 };
 static_assert(detail::lists_every<kRequirements>(&Requirement::rule));
 

@@ -321,7 +321,7 @@ void RankProgram::compile_head(const Graph& graph, const Analysis& analysis, con
       if (kind_of(node.op) == OpKind::loss) elements += last;
     }
   }
-  head_gradient_ = CompiledExpr(elements * Symbol::activation_bytes, constants_);
+  head_weights_ = CompiledExpr(elements, constants_);
 }
 
 void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
@@ -426,7 +426,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
     costs.kv_cache.push_back(kv_cache_[i].evaluate(values));
   }
   costs.logits = logits_->evaluate(values);
-  if (trains_) costs.head_gradient = head_gradient_->evaluate(values);
+  if (trains_) costs.head_weights = head_weights_->evaluate(values);
   if (hidden_) costs.hidden = hidden_->evaluate(values);
   return costs;
 }

@@ -50,7 +50,7 @@ struct RankCosts {
   std::vector<Integer> kv_cache;  ///< bytes by kind
   Integer logits = 0;             ///< bytes of one copy
   Integer saved_logits = 0;       ///< bytes with one value per word, saved outside the layers
-  Integer head_gradient = 0;      ///< bytes of the gradient of the head's weights
+  Integer head_weights = 0;       ///< trained elements of the head
   Integer hidden = 0;             ///< bytes that a stage sends on, an encoder's output included
 };
 
@@ -245,7 +245,7 @@ class RankProgram {
   std::vector<CompiledExpr> layer_inputs_;  ///< by kind
   std::vector<CompiledExpr> kv_cache_;      ///< by kind
   std::optional<CompiledExpr> logits_;
-  std::optional<CompiledExpr> head_gradient_;  ///< training
+  std::optional<CompiledExpr> head_weights_;  ///< training
   std::optional<CompiledExpr> hidden_;
 };
 

@@ -27,6 +27,13 @@ double dispatch_share(const PlanQuery& query) {
          static_cast<double>(bytes_of(query.dtype));
 }
 
+/// That of the experts of one kind of layers. A rank holds at least one of them.
+double most_imbalance(const ExpertsSpec& experts, std::int64_t ranks) {
+  const std::int64_t held = std::max<std::int64_t>(1, experts.num_experts / ranks);
+  const std::int64_t chosen = experts.num_experts_per_tok;
+  return static_cast<double>(ranks * std::min(chosen, held)) / static_cast<double>(chosen);
+}
+
 /// Processors that the kernels of an exchange by node take from computation, of 132 on H800 (arXiv
 /// 2412.19437, section 3.2.2). Direct exchanges take none (DeepEP, docs/legacy.md).
 constexpr double kExchangeProcessors = 20;
@@ -40,6 +47,17 @@ double computing_share(const ParallelPlan& plan, std::int64_t processors) {
 }
 
 }  // namespace
+
+double most_expert_imbalance(const ModelSpec& spec, std::int64_t ranks) {
+  const StackSpec& stack = spec.main_stack();
+  std::optional<double> most;
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const auto& experts = stack.ffn_of(variant).experts;
+    if (!experts) continue;
+    most = std::min(most.value_or(static_cast<double>(ranks)), most_imbalance(*experts, ranks));
+  }
+  return most.value_or(1);
+}
 
 double Planner::Implementation::rate_among(std::int64_t ranks, std::int64_t apart) const noexcept {
   const Interconnect& link = rates.link;
@@ -102,7 +120,9 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.context_bytes_per_s = rate_among(plan.context, plan.tensor);
   speed.expert = expert_links(plan);
   speed.dispatch_share = dispatch_share(query);
-  if (plan.expert > 1) speed.expert_load = query.expert_imbalance;
+  if (plan.expert > 1) {
+    speed.expert_load = std::min(query.expert_imbalance, most_expert_imbalance(spec, plan.expert));
+  }
   speed.layer_gemm_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix;
   return speed;
 }

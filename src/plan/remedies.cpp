@@ -9,26 +9,36 @@ namespace {
 /// More devices are not tried: a model that needs them is not sized by this command.
 constexpr std::int64_t kMostDevices = 1024;
 
-/// The fastest plan that fits on `devices` devices, with the recomputation, ZeRO stage and
-/// micro-batch of `request`; empty if none fits.
+/// The step that `request` describes. Its degrees stay free.
+FixedDegrees step_of(const PlanRequest& request) {
+  const PlanChoice& choice = request.choice;
+  FixedDegrees fixed;
+  fixed.interleave = 1;
+  fixed.micro_batch = request.micro_batch;
+  fixed.recompute = choice.recompute;
+  fixed.zero = choice.zero;
+  fixed.zero_ranks = choice.zero_ranks;
+  fixed.schedule = choice.schedule;
+  fixed.offload = choice.offload;
+  fixed.overlap = choice.overlap;
+  fixed.tensor_overlap = choice.tensor_overlap;
+  if (choice.tensor_overlap == TensorOverlap::on) fixed.sequence = SequenceParallel::on;
+  fixed.offload_layers = choice.offload_layers;
+  fixed.loss_chunks = choice.loss_chunks;
+  fixed.expert_tensor = choice.parallel.expert_tensor;
+  fixed.expert_exchange = choice.parallel.expert_exchange;
+  fixed.batch_overlap = choice.parallel.batch_overlap;
+  return fixed;
+}
+
+/// The fastest plan of the step of `request` that fits on `devices` devices; empty if none fits.
 std::optional<PlanChoice> best_plan(const Planner& planner, const PlanRequest& request,
                                     const Load& load, std::int64_t devices) {
   SearchSpace space;
   space.devices = devices;
   space.load = load;
   space.keep = 1;
-  space.fixed.recompute = request.choice.recompute;
-  space.fixed.zero = request.choice.zero;
-  space.fixed.interleave = 1;
-  space.fixed.micro_batch = request.micro_batch;
-  space.fixed.tensor_overlap = request.choice.tensor_overlap;
-  if (request.choice.tensor_overlap == TensorOverlap::on) {
-    space.fixed.sequence = SequenceParallel::on;
-  }
-  space.fixed.offload_layers = request.choice.offload_layers;
-  space.fixed.loss_chunks = request.choice.loss_chunks;
-  space.fixed.expert_exchange = request.choice.parallel.expert_exchange;
-  space.fixed.batch_overlap = request.choice.parallel.batch_overlap;
+  space.fixed = step_of(request);
   const PlanSearch search = search_plans(planner, space);
   if (search.best.empty()) return std::nullopt;
   return search.best.front().choice;
@@ -49,7 +59,9 @@ void add_devices(const Planner& planner, const PlanRequest& request, const Load&
 
 void add_recomputation(Planner& planner, PlanRequest request, const Load& load,
                        std::vector<Remedy>& remedies) {
-  if (planner.query().purpose != Purpose::train) return;
+  const bool applies =
+      planner.query().purpose == Purpose::train && request.choice.offload_layers == 0;
+  if (!applies) return;
   request.choice.recompute = {Recompute::full, 1};
   if (planner.fits(planner.evaluate(resolve(request, load), load))) {
     remedies.emplace_back(OtherRecomputation{request.choice.recompute});

@@ -5,8 +5,9 @@
 namespace headroom::detail {
 namespace {
 
-/// Offloaded layers whose saved tensors the device holds at once.
-constexpr std::int64_t kTravellingLayers = 2;
+/// Offloaded layers whose saved tensors the device holds at once: one that computes, and one whose
+/// tensors travel.
+constexpr std::int64_t kLayersInFlight = 2;
 
 /// Bytes that the modules of selective recompute do not save.
 Integer dropped_bytes(const SectionCosts& layers, const Recomputation& recompute) {
@@ -52,7 +53,7 @@ Integer offloaded_bytes(Integer saved, const PlanChoice& choice, const PipelineS
 Integer kept_on_device(Integer saved, const PlanChoice& choice, const PipelineStage& stage) {
   if (choice.offload_layers == 0) return saved;
   const std::int64_t offloaded = std::min(choice.offload_layers, stage.layers);
-  const std::int64_t held = stage.layers - offloaded + std::min(offloaded, kTravellingLayers);
+  const std::int64_t held = stage.layers - offloaded + std::min(offloaded, kLayersInFlight);
   return part_of(saved, held, stage);
 }
 

@@ -1,5 +1,5 @@
-// Activations that a stage's layers save for the backward passes, and those of them that wait in
-// the host's memory. Internal to src/plan.
+// Activations that a stage's layers save for the backward passes, and those of them that are
+// offloaded to the host's memory. Internal to src/plan.
 #pragma once
 
 #include "stage_states.h"
@@ -7,7 +7,7 @@
 namespace headroom::detail {
 
 /// Bytes that the stage's layers save for the backward passes of `in_flight` chunks of the model,
-/// wherever they wait.
+/// on the device and on the host.
 [[nodiscard]] Integer saved_by_layers(const StageCosts& costs, const PlanChoice& choice,
                                       const PipelineStage& stage, std::int64_t in_flight);
 
@@ -16,8 +16,8 @@ namespace headroom::detail {
 [[nodiscard]] Integer offloaded_bytes(Integer saved, const PlanChoice& choice,
                                       const PipelineStage& stage);
 
-/// Bytes of `saved` that the device holds at most: of offloaded layers, two at once, one that
-/// computes and one that travels (Transformer Engine's double buffering,
+/// Bytes of `saved` that the device holds at most: of offloaded layers, two at once, the layer that
+/// computes and the one being copied (Transformer Engine,
 /// transformer_engine/pytorch/cpu_offload.py).
 [[nodiscard]] Integer kept_on_device(Integer saved, const PlanChoice& choice,
                                      const PipelineStage& stage);

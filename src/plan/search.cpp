@@ -230,7 +230,8 @@ class CellSearch {
     const std::int64_t pipeline = choice.parallel.pipeline;
     const std::int64_t layers = ceil_div(limits_.layers.total(), pipeline);
     std::vector<Recomputation> recomputations{{Recompute::none, 1}};
-    if (trains_) {
+    // Megatron-LM offloads no layers that are computed again.
+    if (trains_ && choice.offload_layers == 0) {
       if (eager_) recomputations.push_back({Recompute::selective, 1});
       for (const std::int64_t every :
            divisors(std::max<std::int64_t>(1, layers / choice.parallel.interleave))) {

@@ -43,16 +43,16 @@ void add_recomputed(const SectionCosts& layers, const StepPasses& passes, MicroB
   }
 }
 
-/// Adds what copies of offloaded activations take beyond the passes.
+/// Sets what copies of offloaded activations take beyond the passes.
 void add_copies(const StageCosts& layers, const PlanChoice& choice, const StepPasses& passes,
                 const PipelineStage& stage, MicroBatchTime& time) {
   if (choice.offload_layers == 0) return;
   const Integer saved = saved_by_layers(layers, choice, stage, choice.parallel.interleave);
   const double copies_s =
       static_cast<double>(offloaded_bytes(saved, choice, stage)) / passes.host_bytes_per_s;
-  time.forward_communication_s = std::max(time.forward_communication_s, copies_s - time.forward_s);
-  time.backward_communication_s =
-      std::max(time.backward_communication_s, copies_s - time.backward_s);
+  time.forward_copies_s = std::max(0.0, copies_s - time.forward_s - time.forward_communication_s);
+  time.backward_copies_s =
+      std::max(0.0, copies_s - time.backward_s - time.backward_communication_s);
 }
 
 /// Bytes that the optimizer moves: reads and writes its states, reads the gradients for their norm

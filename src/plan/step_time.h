@@ -26,8 +26,7 @@ struct StepPasses {
 [[nodiscard]] MicroBatchTime layers_time(const SectionCosts& layers, const StepPasses& passes);
 
 /// Seconds of one micro-batch on a stage, its sections outside the layers included. A pass takes
-/// its own time or that of the offloaded activations' copies, whichever is longer; the rest of the
-/// copies counts as communication.
+/// its own time or that of the offloaded activations' copies, whichever is longer.
 [[nodiscard]] MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
                                         const PlanChoice& choice, const StepPasses& passes,
                                         const PipelineStage& stage);

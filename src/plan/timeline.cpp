@@ -29,6 +29,8 @@ constexpr StepWorkInfo kStepWork[] = {
     {StepWork::backward, TimelineTrack::compute, "backward"},
     {StepWork::forward_collectives, TimelineTrack::communication, "forward collectives"},
     {StepWork::backward_collectives, TimelineTrack::communication, "backward collectives"},
+    {StepWork::copy_to_host, TimelineTrack::communication, "copy activations to host"},
+    {StepWork::copy_from_host, TimelineTrack::communication, "copy activations from host"},
     {StepWork::send_activations, TimelineTrack::communication, "send activations"},
     {StepWork::receive_activations, TimelineTrack::communication, "receive activations"},
     {StepWork::send_gradients, TimelineTrack::communication, "send gradients"},
@@ -170,11 +172,13 @@ class Simulation {
       add(running, StepWork::gather_weights, of_chunk(data.forward_gather_s), pass);
       add(running, StepWork::forward, time.forward_s, pass);
       add(running, StepWork::forward_collectives, time.forward_communication_s, pass);
+      add(running, StepWork::copy_to_host, time.forward_copies_s, pass);
       return;
     }
     add(running, StepWork::gather_weights, of_chunk(data.backward_gather_s), pass);
     add(running, StepWork::backward, time.backward_s, pass);
     add(running, StepWork::backward_collectives, time.backward_communication_s, pass);
+    add(running, StepWork::copy_from_host, time.backward_copies_s, pass);
   }
 
   /// One chunk's part of the time of a whole stage.

@@ -159,20 +159,27 @@ void note_offload(Offload offload, std::string_view option, EngineCommand& comma
   command.notes.push_back(fmt::format("the optimizer in the host's memory: see {}", option));
 }
 
-/// The settings of a plan that are no option of the engine's command line.
-void note_layer_offload(const PlanChoice& choice, std::string_view setting,
-                        EngineCommand& command) {
-  if (choice.offload_layers == 0) return;
-  command.notes.push_back(fmt::format("activations of {} layers in the host's memory: {}",
-                                      choice.offload_layers, setting));
-}
-
-void note_loss_chunks(const PlanChoice& choice, EngineCommand& command) {
+void note_megatron_loss(const PlanChoice& choice, EngineCommand& command) {
   if (choice.loss_chunks == 1) return;
   command.notes.push_back(
       fmt::format("no option computes the loss in {} chunks, as Liger Kernel's "
                   "fused linear cross-entropy does",
                   choice.loss_chunks));
+}
+
+/// The command's options are those of torchtitan 0.2. Later versions read them from a model's
+/// configuration in Python (torchtitan/config/configs.py, components/loss.py).
+void note_torchtitan_version(const PlanChoice& choice, EngineCommand& command) {
+  command.notes.emplace_back("the command is for torchtitan 0.2");
+  if (choice.loss_chunks > 1) {
+    command.notes.push_back(fmt::format(
+        "version 0.2 computes the loss on all logits; later ones have --loss.num_chunks "
+        "{}",
+        choice.loss_chunks));
+  }
+  if (choice.offload_layers > 0) {
+    command.notes.emplace_back("no option keeps layers' activations on the host");
+  }
 }
 
 std::string_view torchtitan_schedule(const PlanChoice& choice) {
@@ -253,17 +260,14 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   add_megatron_degrees(question, choice, words, command);
   add_megatron_zero(choice, words);
   add_megatron_recomputation(choice.recompute, words);
+  if (choice.offload_layers > 0) words.add("--cpu-offloading-num-layers", choice.offload_layers);
   if (question.query.dtype == DType::bfloat16) words.add("--bf16");
   if (question.query.dtype == DType::float16) words.add("--fp16");
   add_megatron_recipe(question.query.states.recipe, words);
   note_states(question.query, command);
   note_schedule(choice.schedule, command);
   note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
-  note_layer_offload(choice,
-                     "set cpu_offloading and cpu_offloading_num_layers of its "
-                     "TransformerConfig",
-                     command);
-  note_loss_chunks(choice, command);
+  note_megatron_loss(choice, command);
   command.notes.emplace_back(
       "norms, activation, positions and tied embeddings of the model, data and learning rate are "
       "not in the command");
@@ -294,8 +298,7 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
   }
   note_states(question.query, command);
   note_offload(choice.offload, "training.enable_cpu_offload, which takes weights as well", command);
-  note_layer_offload(choice, "no option does that", command);
-  note_loss_chunks(choice, command);
+  note_torchtitan_version(choice, command);
   command.notes.emplace_back(
       "model, data and learning rate are those of the file of --job.config_file");
   command.text = words.text();

@@ -91,21 +91,22 @@ constexpr Integer kGatheredLayers = 2;
 
 /// Bytes at the loss beside what is saved for it: logits in float32 and their gradient, in all two
 /// more copies of the logits (Megatron-LM's cross_entropy.py). In chunks: one of the logits, in
-/// place of which their gradient is written, and the gradient of the head's weights (Liger Kernel,
-/// src/liger_kernel/ops/fused_linear_cross_entropy.py).
-Integer bytes_at_loss(const RankCosts& costs, const PlanChoice& choice,
+/// place of which their gradient is written, and the gradient of the head's weights in their type
+/// (Liger Kernel, src/liger_kernel/ops/fused_linear_cross_entropy.py).
+Integer bytes_at_loss(const RankCosts& costs, const PlanChoice& choice, const StatePolicy& policy,
                       const PipelineStage& stage) {
   if (!stage.runs(Section::Kind::main_last)) return 0;
   if (choice.loss_chunks == 1) return checked_multiply(2, costs.logits);
-  return checked_add(ceil_div(costs.logits, choice.loss_chunks), costs.head_gradient);
+  return checked_add(ceil_div(costs.logits, choice.loss_chunks),
+                     checked_multiply(costs.head_weights, info(policy.recipe).weight_bytes));
 }
 
 /// Bytes of the backward pass's largest moment beside what is saved for it. In a layer: the
 /// gradients of one operator's inputs and output, the residual stream's beside them, and the layers
 /// that are computed again.
 Integer backward_bytes(const RankCosts& costs, const StageCosts& layers, const PlanChoice& choice,
-                       const PipelineStage& stage) {
-  const Integer at_loss = bytes_at_loss(costs, choice, stage);
+                       const StatePolicy& policy, const PipelineStage& stage) {
+  const Integer at_loss = bytes_at_loss(costs, choice, policy, stage);
   const Integer in_layer =
       checked_add(layers.largest_gradients, recomputed_bytes(layers, choice.recompute, stage));
   return checked_add(costs.hidden, std::max(at_loss, in_layer));
@@ -116,7 +117,7 @@ TrainingBuffers training_buffers(const RankCosts& costs, const RankStates& state
                                  const StatePolicy& policy, const PipelineStage& stage) {
   const ParallelPlan& plan = choice.parallel;
   TrainingBuffers buffers;
-  buffers.backward = backward_bytes(costs, layers, choice, stage);
+  buffers.backward = backward_bytes(costs, layers, choice, policy, stage);
   buffers.weight_gradients =
       detail::weight_gradient_bytes(detail::gemms_of_stage(states, stage), policy);
   // Megatron-LM's GlobalMemoryBuffer gathers a GEMM's input, and its gradient has the same size
@@ -259,6 +260,7 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
   PlanTime& time = figures.time;
   time.compute_s = passes * worst.slowest.compute();
   time.communication_s = passes * exposed_communication(choice, worst.slowest);
+  time.host_copies_s = passes * worst.slowest.copies();
   if (plan.pipeline > 1) {
     const auto v = static_cast<double>(plan.interleave);
     // Before its first and after its last micro-batch the slowest stage waits for the layers of the
@@ -272,7 +274,8 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
                                                     worst.slowest, worst.layers);
   }
   time.optimizer_s = detail::optimizer_seconds(worst.states, choice, rates);
-  time.iteration_s = time.compute_s + time.communication_s + time.bubble_s + time.optimizer_s;
+  time.iteration_s =
+      time.compute_s + time.communication_s + time.host_copies_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;
   // all_forward_flops() counts one rank of every stage; on average a rank runs 1/p of them.

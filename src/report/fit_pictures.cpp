@@ -126,6 +126,7 @@ std::string time_bar(const FitReport& report) {
   };
   add("compute", time.compute_s);
   add("communication", time.communication_s);
+  add("host copies", time.host_copies_s);
   add("bubble", time.bubble_s);
   add("optimizer", time.optimizer_s);
   if (bar.parts.size() < 2) return {};

@@ -55,6 +55,7 @@ void add_iteration(const FitReport& report, Document& document) {
     if (seconds > 0) parts += fmt::format(" · {} {}", name, duration(seconds));
   };
   part("communication", time.communication_s);
+  part("host copies", time.host_copies_s);
   part("bubble", time.bubble_s);
   part("optimizer", time.optimizer_s);
   add(step_name(report.question.query.purpose, time),
@@ -164,6 +165,7 @@ Document to_document(const FitReport& report) {
   }
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
+  add_host_link(question, report.result.choice, document);
   // The answer comes before its parts.
   document.add_verdict("verdict", verdict_of(report), outcome_of(report.result.fits));
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
@@ -192,6 +194,7 @@ Document to_document(const FitReport& report) {
 
 Json to_json(const FitReport& report) {
   Json json = question_json(report.question, "fit.schema.json");
+  add_host_link(report.question, report.result.choice, json);
   json["verdict"] = verdict_json(report.result.fits, verdict_of(report));
   const bool serves = report.question.query.purpose == Purpose::serve;
   json["storage"] =

@@ -135,6 +135,14 @@ void add_interconnect(const Interconnect& link, Document& document) {
   document.blocks.push_back(Line{"link source", link.source});
 }
 
+void add_host(const HostLink& host, Document& document) {
+  const std::string link =
+      host.bytes_per_s ? fmt::format("{:.1f} GB/s in one direction over {}",
+                                     *host.bytes_per_s / kGiga, host.kind)
+                       : fmt::format("the device computes in the host's memory, {}", host.kind);
+  document.add_line("host", fmt::format("{} ({})", link, host.source));
+}
+
 /// A row per collective and group, with its times at the smallest and the largest payload.
 Table collective_table(const CollectiveRates& rates) {
   const NumberFormat microseconds{"[µs]", 1, 1, 1'000'000};
@@ -297,6 +305,7 @@ Document to_document(const MachineProfile& profile) {
   document.add_line(profile.name, profile.date);
   std::visit([&](const auto& rates) { add_rates(rates, document); }, profile.rates);
   if (profile.interconnect) add_interconnect(*profile.interconnect, document);
+  if (profile.host) add_host(*profile.host, document);
   if (profile.collectives) add_collectives(*profile.collectives, document);
   return document;
 }

@@ -68,6 +68,7 @@ std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Inte
   const std::pair<const char*, double> parts[] = {
       {"compute", now.compute_s - then.compute_s},
       {"communication", now.communication_s - then.communication_s},
+      {"host copies", now.host_copies_s - then.host_copies_s},
       {"bubble", now.bubble_s - then.bubble_s},
       {"optimizer", now.optimizer_s - then.optimizer_s}};
   const auto* most = &parts[0];
@@ -123,6 +124,7 @@ Document to_document(const PlanReport& report) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
   add_device(question, document);
+  if (!report.plans.empty()) add_host_link(question, report.plans.front().choice, document);
   add("searched", fmt::format("{} legal plans, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
                               with_separators(static_cast<Integer>(report.search.fitting))));
@@ -149,6 +151,7 @@ Document to_document(const PlanReport& report) {
 
 Json to_json(const PlanReport& report) {
   Json json = question_json(report.question, "plan.schema.json");
+  if (!report.plans.empty()) add_host_link(report.question, report.plans.front().choice, json);
   json["verdict"] = verdict_json(!report.plans.empty(), verdict_of(report));
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;

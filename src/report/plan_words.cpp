@@ -34,6 +34,7 @@ Json time_json(const PlanTime& time) {
   json["high_s"] = time.high_s;
   json["compute_s"] = time.compute_s;
   json["communication_s"] = time.communication_s;
+  if (time.host_copies_s > 0) json["host_copies_s"] = time.host_copies_s;
   json["bubble_s"] = time.bubble_s;
   json["optimizer_s"] = time.optimizer_s;
   json["tokens_per_s"] = time.tokens_per_s;
@@ -149,7 +150,7 @@ std::string describe(const PlanQuestion& question) {
   }
   words.push_back(fmt::format("{} attention", name_of(query.attention)));
   if (query.expert_imbalance > 1) {
-    words.push_back(fmt::format("fullest experts {} of the mean", query.expert_imbalance));
+    words.push_back(fmt::format("expert imbalance {}", query.expert_imbalance));
   }
   if (query.adapter.kind != AdapterKind::none) words.push_back(describe_adapter(query));
   return fmt::format("{}", fmt::join(words, " · "));
@@ -274,6 +275,28 @@ void add_device(const PlanQuestion& question, Document& document) {
                rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
                mark(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
                mark(rates.network_is_assumed), 100 * rates.port_fraction)});
+}
+
+namespace {
+
+bool offloads(const PlanChoice& choice) {
+  return choice.offload == Offload::optimizer || choice.offload_layers > 0;
+}
+
+}  // namespace
+
+void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Document& document) {
+  if (!offloads(choice)) return;
+  const DeviceRates& rates = question.rates;
+  document.add_line("host link",
+                    fmt::format("{:.1f} GB/s in one direction{}", rates.host_bytes_per_s / 1e9,
+                                rates.host_link_is_assumed ? " (assumed)" : ""));
+}
+
+void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Json& json) {
+  if (!offloads(choice)) return;
+  json["machine"]["host_bytes_per_s"] = question.rates.host_bytes_per_s;
+  json["machine"]["assumed"]["host_link"] = question.rates.host_link_is_assumed;
 }
 
 Json question_json(const PlanQuestion& question, std::string_view schema) {

@@ -42,6 +42,11 @@ struct MemoryCategory {
 /// The assumed efficiencies of the device, and the network between devices.
 void add_device(const PlanQuestion& question, Document& document);
 
+/// The link to the host, for a plan that offloads to its memory.
+void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Document& document);
+/// Likewise, to the machine of question_json().
+void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Json& json);
+
 [[nodiscard]] Json question_json(const PlanQuestion& question, std::string_view schema);
 [[nodiscard]] Json plan_json(const PlanChoice& choice);
 [[nodiscard]] Json result_json(const PlanResult& result, const PlanQuestion& question);

@@ -27,6 +27,7 @@ constexpr std::array kTerms{
     GlossaryTerm{"TPOT", "time per output token after the first"},
     GlossaryTerm{"tp", "tensor parallelism"},
     GlossaryTerm{"sp", "sequence parallelism between tp's GEMMs"},
+    GlossaryTerm{"tp-comm-overlap", "sp's collectives beside GEMMs"},
     GlossaryTerm{"pp", "pipeline stages"},
     GlossaryTerm{"interleave", "model chunks per stage"},
     GlossaryTerm{"dp", "data-parallel replicas"},

@@ -56,18 +56,20 @@ void add_timeline_event(std::size_t stage, const TimelineEvent& event, TraceEven
 
 Json about_step(const TimelineReport& report) {
   const PlanTime& time = report.figures.time;
-  return {{"schema_version", kSchemaVersion},
-          {"model", report.question.model.spec.name},
-          {"machine", report.question.rates.name},
-          {"plan", describe(report.choice, report.question.query.purpose)},
-          {"schedule", name_of(report.choice.schedule)},
-          {"slowest_stage", report.timeline.slowest},
-          {"iteration_s", time.iteration_s},
-          {"compute_s", time.compute_s},
-          {"communication_s", time.communication_s},
-          {"bubble_s", time.bubble_s},
-          {"optimizer_s", time.optimizer_s},
-          {"makespan_s", report.timeline.makespan_s}};
+  Json json{{"schema_version", kSchemaVersion},
+            {"model", report.question.model.spec.name},
+            {"machine", report.question.rates.name},
+            {"plan", describe(report.choice, report.question.query.purpose)},
+            {"schedule", name_of(report.choice.schedule)},
+            {"slowest_stage", report.timeline.slowest},
+            {"iteration_s", time.iteration_s},
+            {"compute_s", time.compute_s},
+            {"communication_s", time.communication_s},
+            {"bubble_s", time.bubble_s},
+            {"optimizer_s", time.optimizer_s},
+            {"makespan_s", report.timeline.makespan_s}};
+  if (time.host_copies_s > 0) json["host_copies_s"] = time.host_copies_s;
+  return json;
 }
 
 }  // namespace

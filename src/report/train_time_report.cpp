@@ -43,6 +43,7 @@ Document to_document(const TrainTimeReport& report) {
   Document document = document_of(report.question);
   document.add_line("plan", describe(report.plan.choice, Purpose::train));
   add_device(report.question, document);
+  add_host_link(report.question, report.plan.choice, document);
   document.add_verdict("time", verdict_of(report));
   document.add_line("range", fmt::format("{} to {}, for nine of ten runs", days(report.low_s),
                                          days(report.high_s)));
@@ -72,6 +73,7 @@ Json to_json(const TrainTimeReport& report) {
     return value ? Json(*value) : Json(nullptr);
   };
   Json json = question_json(report.question, "train-time.schema.json");
+  add_host_link(report.question, report.plan.choice, json);
   json.update(result_json(report.plan, report.question));
   json["verdict"] = verdict_json(std::nullopt, verdict_of(report));
   json["tokens"] = report.budget.tokens;

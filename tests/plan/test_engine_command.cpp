@@ -189,7 +189,7 @@ TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and r
 }
 
 // Megatron-LM, megatron/training/arguments.py; torchtitan 0.2, config/job_config.py, whose
-// asynchronous tensor parallelism needs torch.compile.
+// asynchronous tensor parallelism needs torch.compile; components/loss.py of later versions.
 TEST_CASE("engines that train write collectives beside GEMMs, and name what no option does") {
   const PlanQuestion question = asked("llama-3-8b", Purpose::train);
   PlanChoice choice;
@@ -205,10 +205,17 @@ TEST_CASE("engines that train write collectives beside GEMMs, and name what no o
   choice.offload_layers = 4;
   choice.loss_chunks = 8;
   const EngineCommand command = engine_command(Engine::megatron, question, choice);
-  CHECK(command.notes.size() == notes + 2);
-  CHECK(std::ranges::any_of(command.notes, [](const std::string& note) {
-    return note.find("cpu_offloading_num_layers") != std::string::npos;
-  }));
+  CHECK(command.notes.size() == notes + 1);
+  CHECK(command.text.find(" --cpu-offloading-num-layers 4 ") != std::string::npos);
+  const EngineCommand titan = engine_command(Engine::torchtitan, question, choice);
+  const auto has_note = [&](std::string_view words) {
+    return std::ranges::any_of(titan.notes, [&](const std::string& note) {
+      return note.find(words) != std::string::npos;
+    });
+  };
+  CHECK(has_note("torchtitan 0.2"));
+  CHECK(has_note("no option keeps layers' activations on the host"));
+  CHECK(has_note("--loss.num_chunks 8"));
 }
 
 TEST_CASE(

@@ -128,3 +128,43 @@ TEST_CASE("other plans keep the options of the step that was asked about") {
     CHECK(report_with(remedy, on_eight, request).result.fits);
   }
 }
+
+// Megatron-LM offloads no layers that are computed again.
+TEST_CASE("no remedy recomputes layers whose activations are on the host") {
+  PlanQuestion question = question_about("llama-3-70b", Purpose::train, {32, 4096});
+  question.devices = 32;
+  PlanRequest request;
+  request.choice.parallel.data = 32;
+  request.choice.zero = Zero::weights;
+  request.choice.loss_chunks = 16;
+  REQUIRE(offers<OtherRecomputation>(make_fit_report(question, request)));
+  request.choice.offload_layers = 40;
+  const FitReport report = make_fit_report(question, request);
+  REQUIRE_FALSE(report.result.fits);
+  CHECK_FALSE(offers<OtherRecomputation>(report));
+}
+
+TEST_CASE("other plans keep the schedule, the ranks of ZeRO and what the host holds") {
+  PlanQuestion question = question_about("llama-3-70b", Purpose::train, {64, 4096});
+  question.devices = 8;
+  PlanRequest request;
+  request.choice.parallel.pipeline = 4;
+  request.choice.parallel.data = 2;
+  request.choice.schedule = PipelineSchedule::zero_bubble;
+  request.choice.zero = Zero::optimizer;
+  request.choice.zero_ranks = 2;
+  request.choice.offload = Offload::optimizer;
+  request.choice.overlap = DataOverlap::on;
+  const FitReport report = make_fit_report(question, request);
+  REQUIRE_FALSE(report.result.fits);
+  REQUIRE(offers<OtherPlan>(report));
+  for (const Remedy& remedy : report.remedies) {
+    const auto* const other = std::get_if<OtherPlan>(&remedy);
+    if (other == nullptr) continue;
+    CHECK(other->choice.schedule == PipelineSchedule::zero_bubble);
+    CHECK(other->choice.zero_ranks == 2);
+    CHECK(other->choice.offload == Offload::optimizer);
+    CHECK(other->choice.overlap == DataOverlap::on);
+    CHECK(report_with(remedy, question, request).result.fits);
+  }
+}

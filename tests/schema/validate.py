@@ -139,6 +139,8 @@ fit --machines h100,l4 llama-3-70b --price h100-80gb=2.50
 fit --machines l4 bert-base
 fit llama-3.1-405b --machine h100-80gb --count 2048 --phase train --tp 8 --sp --pp 16 --interleave 8 --batch 256 --zero 1 --zero-ranks 8
 fit deepseek-v3 --machine h100-80gb --count 2048 --phase train --pp 16 --ep 64 --batch 4096 --micro-batch 1 --schedule dual-pipe --offload optimizer
+fit llama-3-8b --machine h100-80gb --count 4 --phase train --zero 3 --seq 8192 --batch 4 --cpu-offloading-num-layers 31 --loss-chunks 16
+machines show mi300a
 train-time llama-3-8b --tokens 1T --machine h100-80gb --count 16 --zero 1 --attention fused
 train-time gpt2 --tokens 300B --machine t4 --count 2 --price 0.5 --batch 64 --availability 0.9
 plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64

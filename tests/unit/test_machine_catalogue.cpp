@@ -251,6 +251,20 @@ TEST_CASE("an implausible link is an error") {
         std::string::npos);
 }
 
+TEST_CASE("a machine shows the link to its host, if its file states one") {
+  const auto shown = [](const char* machine) { return render(find_machine(machine), {}); };
+  CHECK(shown("gh200-96gb").find("450.0 GB/s in one direction over NVLink-C2C") !=
+        std::string::npos);
+  CHECK(shown("mi300a").find("the device computes in the host's memory, HBM3") !=
+        std::string::npos);
+  CHECK(shown("h100-80gb").find("\nhost ") == std::string::npos);
+  CHECK(catalogue_refusal(smallest_machine(R"(, "host": {"kind": "PCIe", "source": ""})"))
+            .find("bytes_per_s") != std::string::npos);
+  CHECK(catalogue_refusal(
+            smallest_machine(R"(, "host": {"kind": "PCIe", "bytes_per_s": 0, "source": ""})"))
+            .find("bytes_per_s") != std::string::npos);
+}
+
 // H100 SXM: 67 TFLOP/s float32, 989.4 dense TFLOP/s float16, 3.35 TB/s, 81559 MiB by nvidia-smi.
 // Source: NVIDIA H100 Tensor Core GPU datasheet.
 TEST_CASE(
