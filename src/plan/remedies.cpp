@@ -92,7 +92,10 @@ std::vector<Remedy> remedies_for(Planner& planner, const PlanRequest& request, c
     remedies.emplace_back(OtherFormats{widest->weights, widest->kv_dtype});
   add_recomputation(planner, request, load, remedies);
   const std::int64_t context = result.largest_context.value_or(0);
-  if (context > planner.tower_tokens()) remedies.emplace_back(ShorterContext{context});
+  const Load shorter{load.batch_size, context};
+  const bool is_legal = context > planner.tower_tokens() &&
+                        !broken_rule(resolve(request, shorter), shorter, planner.limits(context));
+  if (is_legal) remedies.emplace_back(ShorterContext{context});
   const std::int64_t batch = legal_batch(request, {result.largest_batch.value_or(0), load.seq_len},
                                          planner.limits(load.seq_len));
   if (batch > 0) remedies.emplace_back(SmallerBatch{batch});

@@ -144,6 +144,21 @@ TEST_CASE("no remedy recomputes layers whose activations are on the host") {
   CHECK_FALSE(offers<OtherRecomputation>(report));
 }
 
+TEST_CASE("no context is offered that has fewer tokens than the loss has chunks") {
+  PlanQuestion question = question_about("llama-3-8b", Purpose::train, {8, 131072});
+  question.devices = 8;
+  PlanRequest request;
+  request.choice.parallel.data = 8;
+  request.choice.zero = Zero::weights;
+  request.choice.loss_chunks = 16;
+  const FitReport report = make_fit_report(question, request);
+  REQUIRE_FALSE(report.result.fits);
+  REQUIRE(report.result.largest_context.value() < 100'000);
+  CHECK(offers<ShorterContext>(report));
+  request.choice.loss_chunks = 100'000;
+  CHECK_FALSE(offers<ShorterContext>(make_fit_report(question, request)));
+}
+
 TEST_CASE("other plans keep the schedule, the ranks of ZeRO and what the host holds") {
   PlanQuestion question = question_about("llama-3-70b", Purpose::train, {64, 4096});
   question.devices = 8;
