@@ -265,6 +265,7 @@ struct SplitReport;
 struct FitReport;
 struct GenerationReport;
 struct PlanReport;
+struct ServeMachinesReport;
 struct ServeReport;
 struct SharesReport;
 struct SystemReport;
@@ -312,6 +313,7 @@ struct CalibrationReport {
 [[nodiscard]] std::string render_trace(const TimelineReport& report);
 [[nodiscard]] std::string render(const PlanReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const SystemReport& report, const RenderOptions& options);
+[[nodiscard]] std::string render(const ServeMachinesReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ServeReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const ComplexityReport& report, const RenderOptions& options);
 [[nodiscard]] std::string render(const AssociativityReport& report, const RenderOptions& options);

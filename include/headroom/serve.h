@@ -196,6 +196,24 @@ struct ServeReport {
   std::vector<std::string> notes;
 };
 
+/// Prices of all devices of a plan.
+struct ServePrice {
+  double per_hour = 0;
+  double per_million_output_tokens = 0;
+};
+/// Of the first plan; empty without a price.
+[[nodiscard]] std::optional<ServePrice> price_of(const ServeReport& report);
+
+/// The best plans of several machines for one question.
+struct ServeMachinesReport {
+  ServeQuestion question;  ///< of no machine
+  std::int64_t most_devices = 0;
+  /// One a machine, by whether it meets the targets, price per hour, devices, and tightest target.
+  std::vector<ServeReport> machines;
+  std::vector<std::string> too_small;  ///< machines whose plans have no room for the requests
+  std::vector<std::string> notes;
+};
+
 /// Simulates one plan. Throws Error{invalid_input} if the model is not a decoder, the plan is
 /// illegal, or a request does not fit into the KV-cache.
 [[nodiscard]] ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice);
@@ -215,6 +233,12 @@ struct DeviceRange {
 /// has room for the requests.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
                                             const DeviceRange& range);
+
+/// Searches the fewest devices of each machine. `questions` have one each, and differ in nothing
+/// but it and its price. Throws Error{invalid_input} without questions, and without targets.
+[[nodiscard]] ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questions,
+                                                             const FixedDegrees& fixed,
+                                                             const DeviceRange& range);
 
 /// The command of an engine that serves `choice` under the question's limits. Throws
 /// Error{invalid_input} if the engine trains.

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "commands.h"
+#include "device_choice.h"
 #include "headroom/error.h"
 #include "headroom/serve.h"
 #include "json_text.h"
@@ -39,6 +41,8 @@ struct ServeCommand {
   std::vector<Option> needs_acceptance;
   bool count_is_given = false;
   std::int64_t most_devices = kMostDevices;
+  std::vector<std::string> machines;          ///< to compare; empty: one machine
+  std::map<std::string, double> hour_prices;  ///< of a device, by machine
 };
 
 /// Simulated requests: enough that a hundredth of them makes a percentile, and that every user
@@ -85,7 +89,7 @@ std::optional<Speculation> speculation_of(const ServeCommand& command) {
 }
 
 /// Fills in what the options leave to the requests.
-ServeQuestion served_question(ServeCommand& command) {
+ServeQuestion question_without_plan(ServeCommand& command) {
   PlanOptions& options = command.options;
   refuse_ignored_options(options);
   ServeQuestion question = command.question;
@@ -93,9 +97,63 @@ ServeQuestion served_question(ServeCommand& command) {
   question.speculation = speculation_of(command);
   question.traffic.requests = command.requests.value_or(default_requests(command));
   options.seq_len = longest_request(question.traffic);
+  return question;
+}
+
+ServeQuestion served_question(ServeCommand& command) {
+  PlanOptions& options = command.options;
   fill_in_machine(options.machine);
+  if (options.machine.empty()) {
+    throw_invalid_input("--machine is required",
+                        "add --machine with a name of `headroom machines`, such as h100-80gb, or "
+                        "here; or --machines with several");
+  }
+  if (!command.hour_prices.empty()) {
+    refuse_value("--price", "takes one price for one machine: prices by name need --machines");
+  }
+  ServeQuestion question = question_without_plan(command);
   question.plan = question_of(options);
   return question;
+}
+
+/// Throws Error{invalid_input} for options that apply to one machine.
+void refuse_one_machine(const ServeCommand& command) {
+  const PlanOptions& options = command.options;
+  if (!options.machine.empty()) {
+    throw_invalid_input("--machines compares machines, but --machine names one",
+                        "leave one of the two out");
+  }
+  const char* const rate = option_of_rates(options);
+  if (rate != nullptr || options.engine) {
+    throw_invalid_input(fmt::format("{} requires --machine", rate == nullptr ? "--engine" : rate),
+                        "name one machine in place of --machines");
+  }
+  if (command.question.price_per_hour) {
+    refuse_value("--price", "takes MACHINE=PRICE with --machines, such as h100-80gb=2.50");
+  }
+}
+
+/// The question for each machine to compare.
+std::vector<ServeQuestion> questions_of(ServeCommand& command) {
+  ServeQuestion question = question_without_plan(command);
+  question.plan = question_without_machine(command.options);
+  std::vector<ServeQuestion> questions;
+  std::map<std::string, double> unused = command.hour_prices;
+  for (const MachineProfile& machine : machines_of(command.machines)) {
+    const PlanQuery& query = question.plan.query;
+    question.plan.rates = device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+    question.price_per_hour.reset();
+    const auto price = command.hour_prices.find(machine.name);
+    if (price != command.hour_prices.end()) question.price_per_hour = price->second;
+    unused.erase(machine.name);
+    questions.push_back(question);
+  }
+  if (!unused.empty()) {
+    throw_invalid_input(
+        fmt::format("\"{}\" has a price but is not one of the machines", unused.begin()->first),
+        "leave the price out, or add the machine");
+  }
+  return questions;
 }
 
 /// Adds the command that --engine asks for, for the first plan.
@@ -126,18 +184,34 @@ bool names_one_plan(const ServeCommand& command, const LatencyTargets& targets) 
   return degrees_within(command.options.fixed, count).value_or(count) == count;
 }
 
+/// The numbers of devices to search.
+DeviceRange devices_of(const ServeCommand& command) {
+  if (!command.count_is_given) return {1, command.most_devices};
+  return {command.options.count.value(), command.options.count.value()};
+}
+
 ServeReport report_of(ServeCommand& command) {
   const PlanOptions& options = command.options;
   ServeQuestion question = served_question(command);
   if (names_one_plan(command, question.targets)) {
     return make_serve_report(std::move(question), request_of(options));
   }
-  DeviceRange devices{1, command.most_devices};
-  if (command.count_is_given) devices = {options.count.value(), options.count.value()};
-  return make_serve_report(std::move(question), options.fixed, devices);
+  return make_serve_report(std::move(question), options.fixed, devices_of(command));
+}
+
+void run_machines(ServeCommand& command, int& status) {
+  const PlanOptions& options = command.options;
+  ReportOutput output(options.output);
+  refuse_one_machine(command);
+  const ServeMachinesReport report =
+      make_serve_machines_report(questions_of(command), options.fixed, devices_of(command));
+  const bool met = !report.machines.empty() && report.machines.front().plans.front().verdict.met();
+  if (!met) status = 1;
+  output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
 void run_serve(ServeCommand& command, int& status) {
+  if (!command.machines.empty()) return run_machines(command, status);
   PlanOptions& options = command.options;
   ReportOutput output(options.output);
   ServeReport report = report_of(command);
@@ -279,10 +353,22 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
       root, "--most-devices", kDevices, [command](std::int64_t n) { command->most_devices = n; },
       "Maximum devices to search, with targets and without --count (64)")
       .group(kTargetGroup);
-  const auto set_price = [command](const std::string& text) {
-    command->question.price_per_hour = parse_positive("--price", text, kHighestPrice);
+  root.add_list(
+          "--machines", "MACHINES", [command](const auto& words) { command->machines = words; },
+          "Machines to compare by the fewest devices that meet the targets: names, parts of names, "
+          "or files, such as h100,l40s")
+      .group(kTargetGroup);
+  const auto set_prices = [command](const std::vector<std::string>& words) {
+    const bool by_name = words.size() > 1 || words.front().find('=') != std::string::npos;
+    if (!by_name) {
+      command->question.price_per_hour = parse_positive("--price", words.front(), kHighestPrice);
+      return;
+    }
+    for (const std::string& word : words) add_price(word, command->hour_prices);
   };
-  root.add_text("--price", "PRICE", set_price, "Price per device-hour, in any currency")
+  root.add_list("--price", "PRICE", set_prices,
+                "Price per device-hour, in any currency; with --machines, by name, such as "
+                "h100-80gb=2.50,l40s=0.80")
       .group(kTargetGroup);
 }
 
@@ -343,6 +429,8 @@ void add_serve(Command root, int& status) {
       "llama-3.2-1b --accept 0.7\n"
       "  headroom serve llama-3-70b --machine h100-80gb --rate 10 --ttft 500ms --tpot 30ms "
       "--engine vllm\n"
+      "  headroom serve llama-3-70b --machines h100-80gb,l40s --price h100-80gb=2.50,l40s=0.80 "
+      "--rate 2 --ttft 1s --tpot 60ms\n"
       "\n"
       "Exit status: 1 if the targets are missed.");
   command.on_run([options, count, &status] {

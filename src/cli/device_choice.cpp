@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "headroom/error.h"
@@ -18,21 +19,18 @@ constexpr const char* kChoiceGroup = "Machines to compare (without --machine)";
 /// Devices of one machine that are tried without --count: those of a usual node.
 constexpr std::int64_t kUsualNode = 8;
 
-/// Adds the price of "h100-80gb=2.50".
-void add_price(const std::string& word, std::map<std::string, double>& prices) {
-  constexpr double kHighestPrice = 1e9;
-  const char* const names = "--price";
-  const auto equals = word.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    refuse_value(names, fmt::format("takes MACHINE=PRICE, not \"{}\"", word));
-  }
-  prices[word.substr(0, equals)] = parse_positive(names, word.substr(equals + 1), kHighestPrice);
+/// A condition that an option is given, and the option.
+using GivenOption = std::pair<bool, const char*>;
+
+const char* first_given(std::span<const GivenOption> options) {
+  const auto first = std::ranges::find_if(options, &GivenOption::first);
+  return first == options.end() ? nullptr : first->second;
 }
 
 /// The first given option that describes one machine or one plan; nullptr if there is none.
 const char* option_of_one_machine(const PlanOptions& options) {
   const FixedDegrees& fixed = options.fixed;
-  const std::array<std::pair<bool, const char*>, 13> given{{
+  const std::array<GivenOption, 7> given{{
       {options.engine.has_value(), "--engine"},
       {fixed.tensor.has_value(), "--tp"},
       {fixed.sequence.has_value(), "--sp"},
@@ -40,15 +38,9 @@ const char* option_of_one_machine(const PlanOptions& options) {
       {fixed.data.has_value(), "--dp"},
       {fixed.context.has_value(), "--cp"},
       {fixed.expert.has_value(), "--ep"},
-      {options.memory_bytes.has_value(), "--memory"},
-      {options.devices_per_node.has_value(), "--devices-per-node"},
-      {options.intra_node_bytes_per_s.has_value(), "--intra-node-bandwidth"},
-      {options.inter_node_bytes_per_s.has_value(), "--inter-node-bandwidth"},
-      {options.efficiency.matrix || options.efficiency.memory, "--matrix-efficiency"},
-      {options.efficiency.network.has_value(), "--network-efficiency"},
   }};
-  const auto* const first = std::ranges::find_if(given, [](const auto& one) { return one.first; });
-  return first == given.end() ? nullptr : first->second;
+  const char* const first = first_given(given);
+  return first == nullptr ? option_of_rates(options) : first;
 }
 
 /// The machine of this name or file, or all of the catalogue whose names contain the text.
@@ -61,10 +53,40 @@ std::vector<MachineProfile> machines_like(const std::string& text) {
   return find_machines(text);
 }
 
-std::vector<MachineProfile> machines_of(const DeviceChoiceOptions& choice) {
-  if (choice.machines.empty()) return catalogue_machines();
+/// As stored, and the types that serving engines convert to, narrower than that.
+std::vector<std::optional<WeightType>> weights_of(const PlanOptions& options) {
+  if (options.weights) return {*options.weights};
+  return {std::nullopt, WeightType::float8, WeightType::int4};
+}
+
+}  // namespace
+
+void add_price(const std::string& word, std::map<std::string, double>& prices) {
+  constexpr double kHighestPrice = 1e9;
+  const char* const names = "--price";
+  const auto equals = word.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    refuse_value(names, fmt::format("takes MACHINE=PRICE, not \"{}\"", word));
+  }
+  prices[word.substr(0, equals)] = parse_positive(names, word.substr(equals + 1), kHighestPrice);
+}
+
+const char* option_of_rates(const PlanOptions& options) {
+  const std::array<GivenOption, 6> given{{
+      {options.memory_bytes.has_value(), "--memory"},
+      {options.devices_per_node.has_value(), "--devices-per-node"},
+      {options.intra_node_bytes_per_s.has_value(), "--intra-node-bandwidth"},
+      {options.inter_node_bytes_per_s.has_value(), "--inter-node-bandwidth"},
+      {options.efficiency.matrix || options.efficiency.memory, "--matrix-efficiency"},
+      {options.efficiency.network.has_value(), "--network-efficiency"},
+  }};
+  return first_given(given);
+}
+
+std::vector<MachineProfile> machines_of(const std::vector<std::string>& names) {
+  if (names.empty()) return catalogue_machines();
   std::vector<MachineProfile> machines;
-  for (const std::string& text : choice.machines) {
+  for (const std::string& text : names) {
     for (MachineProfile& machine : machines_like(text)) {
       const bool known = std::ranges::any_of(
           machines, [&](const MachineProfile& one) { return one.name == machine.name; });
@@ -73,14 +95,6 @@ std::vector<MachineProfile> machines_of(const DeviceChoiceOptions& choice) {
   }
   return machines;
 }
-
-/// As stored, and the types that serving engines convert to, narrower than that.
-std::vector<std::optional<WeightType>> weights_of(const PlanOptions& options) {
-  if (options.weights) return {*options.weights};
-  return {std::nullopt, WeightType::float8, WeightType::int4};
-}
-
-}  // namespace
 
 void add_device_choice_options(Command command, DeviceChoiceOptions& options) {
   options.all.push_back(command
@@ -120,7 +134,7 @@ DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoice
   question.audio = plan.audio;
   question.weights = weights_of(options);
   if (options.weights) question.query.weights.reset();
-  question.machines = machines_of(choice);
+  question.machines = machines_of(choice.machines);
   question.most_devices = options.count.given.value_or(kUsualNode);
   question.hour_prices = choice.hour_prices;
   question.notes = std::move(plan.notes);

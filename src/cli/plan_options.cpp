@@ -399,7 +399,7 @@ void add_training_plan_options(Command command, PlanOptions& options) {
 }
 
 Option add_serving_plan_options(Command command, PlanOptions& options) {
-  add_model_and_machine(command, options, MachineNeed::required);
+  add_model_and_machine(command, options, MachineNeed::optional);
   add_stored_type(command, options);
   add_types(command, options);
   const Option count = add_machine(command, options, MachineNeed::required);

@@ -268,6 +268,10 @@ std::string render(const SystemReport& report, const RenderOptions& options) {
   return rendered(options, document, csv, [&] { return detail::to_json(report); });
 }
 
+std::string render(const ServeMachinesReport& report, const RenderOptions& options) {
+  return rendered(report, options);
+}
+
 std::string render(const ServeReport& report, const RenderOptions& options) {
   return rendered(report, options);
 }

@@ -112,6 +112,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 /// One row per graphics device.
 [[nodiscard]] Document to_device_table(const SystemReport& report);
 [[nodiscard]] Json to_json(const SystemReport& report);
+[[nodiscard]] Document to_document(const ServeMachinesReport& report);
+[[nodiscard]] Json to_json(const ServeMachinesReport& report);
 [[nodiscard]] Document to_document(const ServeReport& report);
 [[nodiscard]] Json to_json(const ServeReport& report);
 

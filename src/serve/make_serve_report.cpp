@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "headroom/error.h"
@@ -75,11 +76,14 @@ ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request
   return report;
 }
 
-ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
-                              const DeviceRange& range) {
+namespace {
+
+/// Empty if no plan has room for the requests.
+std::optional<ServeReport> searched_report(ServeQuestion question, const FixedDegrees& fixed,
+                                           const DeviceRange& range) {
   Planner planner = planner_of(question);
   detail::SizeSearch search = detail::search_sizes(planner, question, fixed, range);
-  if (search.plans.empty()) throw_no_room(question, range);
+  if (search.plans.empty()) return std::nullopt;
   if (search.plans.size() > kKept) search.plans.resize(kKept);
   ServeReport report;
   report.searched = true;
@@ -91,6 +95,58 @@ ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
   report.question = std::move(question);
   add_notes(report);
   return report;
+}
+
+/// Machines are in the order of this.
+auto rank_of(const ServeReport& report) {
+  const ServedPlan& plan = report.plans.front();
+  const auto price = price_of(report);
+  const auto tightest = tightest_target(plan.figures, report.question.targets);
+  return std::tuple(!plan.verdict.met(), !price, price ? price->per_hour : 0,
+                    plan.choice.parallel.devices(), tightest ? tightest->ratio : 0);
+}
+
+}  // namespace
+
+ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
+                              const DeviceRange& range) {
+  if (auto report = searched_report(question, fixed, range)) return std::move(*report);
+  throw_no_room(question, range);
+}
+
+ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questions,
+                                               const FixedDegrees& fixed,
+                                               const DeviceRange& range) {
+  if (questions.empty()) throw_invalid_input("no machines to compare", "name at least one");
+  if (questions.front().targets.empty()) {
+    throw_invalid_input("machines are compared by the devices that meet targets",
+                        "add a target, such as --ttft 500ms or --tpot 30ms");
+  }
+  ServeMachinesReport report;
+  report.question = questions.front();
+  report.question.plan.rates = DeviceRates{};
+  report.question.price_per_hour.reset();
+  report.most_devices = range.most;
+  report.notes = report.question.plan.notes;
+  for (ServeQuestion& question : questions) {
+    const std::string machine = question.plan.rates.name;
+    if (auto one = searched_report(std::move(question), fixed, range)) {
+      report.machines.push_back(std::move(*one));
+    } else {
+      report.too_small.push_back(machine);
+    }
+  }
+  std::ranges::stable_sort(report.machines, {}, rank_of);
+  return report;
+}
+
+std::optional<ServePrice> price_of(const ServeReport& report) {
+  constexpr double kSecondsPerHour = 3600;
+  if (!report.question.price_per_hour) return std::nullopt;
+  const ServedPlan& plan = report.plans.front();
+  const double per_hour =
+      *report.question.price_per_hour * static_cast<double>(plan.choice.parallel.devices());
+  return ServePrice{per_hour, per_hour / kSecondsPerHour / plan.figures.output_tokens_per_s * 1e6};
 }
 
 }  // namespace headroom

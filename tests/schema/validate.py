@@ -150,6 +150,7 @@ system
 serve llama-3-8b --machine h100-80gb --rate 5 --requests 20
 serve llama-3-8b --machine h100-80gb --users 4 --requests 20 --count 4 --tp 2 --output 1
 serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3
+serve --machines l40s,t4 llama-3-8b --rate 2 --requests 20 --ttft 1s --price l40s=0.80 --most-devices 2
 sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16
 sweep t5-small --phase decode --past 7 --batch 2
 sweep llama-3.1-405b --phase train --batch 1000000 --seq 131072
@@ -191,6 +192,7 @@ SCHEMAS = {
     "explain --crossovers": "crossovers",
     "fit --machines": "fit_devices",
     "fit --host-memory": "fit_split",
+    "serve --machines": "serve_machines",
     "analyze unknown": "unknown_model",
 }
 
@@ -213,6 +215,7 @@ DAMAGED_CASES = [
     "fit --host-memory 96GiB gpt-oss-120b --machine rtx-4090",
     "plan llama-3-8b --machine a100-80gb --count 16 --train --batch 64",
     "serve llama-3-70b --machine h100-80gb --rate 2 --requests 20 --ttft 500ms --tpot 30ms --price 3",
+    "serve --machines l40s,t4 llama-3-8b --rate 2 --requests 20 --ttft 1s --price l40s=0.80 --most-devices 2",
     "sweep gpt2 --batch 1..4:x2 --seq 8,16 --machine h100-80gb --dtype bf16",
     "complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --measure --runs 1",
     "complexity gpt2 --study generation --new-tokens 1..8 --prompt 5",

@@ -508,12 +508,16 @@ TEST_CASE("a search answers with the fewest devices that meet the targets") {
 }
 
 TEST_CASE("no smaller number of devices meets the targets, with experts and many replicas too") {
-  for (const auto& [model, machine, rate] :
-       {std::tuple("mixtral-8x7b", "a100-80gb", 40.0), std::tuple("llama-3-8b", "l40s", 12.0)}) {
-    const ServeQuestion question =
-        with_targets(question_for(model, machine, poisson(rate, 200, 1024, 128)), 0.5, 0.03);
+  struct Case {
+    const char* model;
+    const char* machine;
+    double rate;
+  };
+  for (const Case& one : {Case{"mixtral-8x7b", "a100-80gb", 40}, Case{"llama-3-8b", "l40s", 12}}) {
+    const ServeQuestion question = with_targets(
+        question_for(one.model, one.machine, poisson(one.rate, 200, 1024, 128)), 0.5, 0.03);
     const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
-    INFO(model);
+    INFO(one.model);
     REQUIRE(report.plans.front().verdict.met());
     const std::int64_t devices = report.plans.front().choice.parallel.devices();
     REQUIRE(devices > 2);
@@ -555,6 +559,71 @@ TEST_CASE("the tightest target is the one with the largest ratio, and plans are 
   CHECK(!report.closest_below->verdict.met());
   CHECK(report.closest_below->choice.parallel.devices() < report.question.plan.devices);
   CHECK(!tightest_target(report.plans.front().figures, LatencyTargets{}));
+}
+
+namespace {
+
+/// Llama 3 8B with targets on each machine, at the price of a device-hour.
+std::vector<ServeQuestion> questions_on(const std::vector<std::pair<std::string, double>>& machines,
+                                        double tpot_s) {
+  std::vector<ServeQuestion> questions;
+  for (const auto& [machine, price] : machines) {
+    questions.push_back(
+        with_targets(question_for("llama-3-8b", machine, poisson(4, 100, 1024, 128)), 1, tpot_s));
+    questions.back().price_per_hour = price;
+  }
+  return questions;
+}
+
+std::vector<std::string> names_of(const ServeMachinesReport& report) {
+  std::vector<std::string> names;
+  for (const ServeReport& one : report.machines) names.push_back(one.question.plan.rates.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("machines are compared by the price of the fewest devices of each") {
+  const std::vector<ServeQuestion> questions =
+      questions_on({{"h100-80gb", 9.0}, {"l40s", 0.5}, {"a100-80gb", 2.0}}, 0.05);
+  const ServeMachinesReport report = make_serve_machines_report(questions, FixedDegrees{}, {1, 16});
+  REQUIRE(report.machines.size() == 3);
+  double last = 0;
+  for (const ServeReport& one : report.machines) {
+    const auto asked = std::ranges::find_if(questions, [&](const ServeQuestion& question) {
+      return question.plan.rates.name == one.question.plan.rates.name;
+    });
+    REQUIRE(asked != questions.end());
+    const ServeReport alone = make_serve_report(*asked, FixedDegrees{}, {1, 16});
+    const ServedPlan& plan = one.plans.front();
+    CHECK(plan.choice == alone.plans.front().choice);
+    const double devices = static_cast<double>(plan.choice.parallel.devices());
+    const auto price = price_of(one);
+    REQUIRE(price);
+    CHECK(price->per_hour == doctest::Approx(devices * *asked->price_per_hour));
+    const double hours = 1e6 / plan.figures.output_tokens_per_s / 3600;
+    CHECK(price->per_million_output_tokens == doctest::Approx(price->per_hour * hours));
+    CHECK(price->per_hour >= last);
+    last = price->per_hour;
+  }
+  CHECK(names_of(report).back() == "h100-80gb");
+}
+
+TEST_CASE("machines that miss the targets come last, and those without room are named") {
+  const std::vector<ServeQuestion> questions =
+      questions_on({{"rtx-3060", 0.1}, {"l4", 0.1}, {"h100-80gb", 9.0}}, 0.02);
+  const ServeMachinesReport report = make_serve_machines_report(questions, FixedDegrees{}, {1, 1});
+  CHECK(names_of(report) == std::vector<std::string>{"h100-80gb", "l4"});
+  CHECK(report.machines.front().plans.front().verdict.met());
+  CHECK(!report.machines.back().plans.front().verdict.met());
+  CHECK(report.too_small == std::vector<std::string>{"rtx-3060"});
+}
+
+TEST_CASE("machines are compared only with targets") {
+  std::vector<ServeQuestion> questions = questions_on({{"h100-80gb", 9.0}}, 0.02);
+  questions.front().targets = {};
+  CHECK_THROWS_AS((void)make_serve_machines_report(questions, FixedDegrees{}, {1, 1}), Error);
+  CHECK_THROWS_AS((void)make_serve_machines_report({}, FixedDegrees{}, {1, 1}), Error);
 }
 
 // 100 requests at 1e-6 a second take 3 years; at a hundredth of that, more than can be simulated.
