@@ -85,7 +85,7 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
     const double ratio = result.fractions.matrix / known.matrix;
     result = {fitted->fractions,
               EfficiencyOrigin::fitted,
-              "the runs that the machine's file names",
+              "those that `calibrate --from` read",
               {fitted->range, fitted->range}};
     result.fractions.matrix = std::min(1.0, ratio * fitted->fractions.matrix);
   }
