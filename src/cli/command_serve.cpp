@@ -116,12 +116,16 @@ ServeQuestion served_question(ServeCommand& command) {
   return question;
 }
 
-/// Throws Error{invalid_input} for options that apply to one machine.
-void refuse_one_machine(const ServeCommand& command) {
+/// Throws Error{invalid_input} for options that apply to one machine, and without targets.
+void require_comparable(const ServeCommand& command) {
   const PlanOptions& options = command.options;
   if (!options.machine.empty()) {
     throw_invalid_input("--machines compares machines, but --machine names one",
                         "leave one of the two out");
+  }
+  if (command.question.targets.empty()) {
+    throw_invalid_input("--machines compares the devices that meet targets",
+                        "add a target, such as --ttft 500ms or --tpot 30ms");
   }
   const char* const rate = option_of_rates(options);
   if (rate != nullptr || options.engine) {
@@ -202,7 +206,7 @@ ServeReport report_of(ServeCommand& command) {
 void run_machines(ServeCommand& command, int& status) {
   const PlanOptions& options = command.options;
   ReportOutput output(options.output);
-  refuse_one_machine(command);
+  require_comparable(command);
   const ServeMachinesReport report =
       make_serve_machines_report(questions_of(command), options.fixed, devices_of(command));
   const bool met = !report.machines.empty() && report.machines.front().plans.front().verdict.met();

@@ -85,7 +85,7 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
     const double ratio = result.fractions.matrix / known.matrix;
     result = {fitted->fractions,
               EfficiencyOrigin::fitted,
-              "those that `calibrate --from` read",
+              "those that the machine's file was fitted to",
               {fitted->range, fitted->range}};
     result.fractions.matrix = std::min(1.0, ratio * fitted->fractions.matrix);
   }

@@ -120,7 +120,7 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   if (questions.empty()) throw_invalid_input("no machines to compare", "name at least one");
   if (questions.front().targets.empty()) {
     throw_invalid_input("machines are compared by the devices that meet targets",
-                        "add a target, such as --ttft 500ms or --tpot 30ms");
+                        "state a target for TTFT, TPOT or whole requests");
   }
   ServeMachinesReport report;
   report.question = questions.front();
