@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 
 #include "parallel.h"
 
@@ -165,7 +164,8 @@ std::vector<float> rotary_frequencies(const RopeSpec& rope, std::int64_t dim,
       break;
   }
   if (rope.rotated_pairs > 0) {
-    std::ranges::fill(frequencies | std::views::drop(rope.rotated_pairs), 0.0F);
+    const auto turning = std::min<std::int64_t>(rope.rotated_pairs, std::ssize(frequencies));
+    std::fill(frequencies.begin() + turning, frequencies.end(), 0.0F);
   }
   return frequencies;
 }
