@@ -30,8 +30,9 @@ void read_minimax_m2(ConfigReader& config, ModelSpec& spec) {
   config.expect_number("shared_intermediate_size", 0);
   config.ignore({"attn_type_list", "use_mtp", "num_mtp_modules", "mtp_transformer_layers",
                  "layernorm_full_attention_beta", "layernorm_linear_attention_beta",
-                 "layernorm_mlp_beta", "attn_window_size", "swa_rope_theta", "full_attn_alpha",
-                 "layer_types", "sliding_window", "mlp_bias", "attention_bias"});
+                 "layernorm_mlp_beta", "mlp_intermediate_size", "shared_moe_mode",
+                 "attn_window_size", "swa_rope_theta", "full_attn_alpha", "layer_types",
+                 "sliding_window", "mlp_bias", "attention_bias"});
 }
 
 }  // namespace
