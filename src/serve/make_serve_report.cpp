@@ -78,8 +78,9 @@ ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request
 
 namespace {
 
-/// Empty if no plan has room for the requests.
-std::optional<ServeReport> searched_report(ServeQuestion question, const FixedDegrees& fixed,
+/// Moves `question` into its report; empty, and the question stays, if no plan has room for the
+/// requests.
+std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedDegrees& fixed,
                                            const DeviceRange& range) {
   Planner planner = planner_of(question);
   detail::SizeSearch search = detail::search_sizes(planner, question, fixed, range);
@@ -89,7 +90,7 @@ std::optional<ServeReport> searched_report(ServeQuestion question, const FixedDe
   report.searched = true;
   report.simulated = search.simulated;
   report.plans = std::move(search.plans);
-  report.closest_below = std::move(search.closest_below);
+  report.closest_below = search.closest_below;
   report.largest_rate = detail::largest_rate(planner, question, report.plans.front().choice);
   question.plan.devices = report.plans.front().choice.parallel.devices();
   report.question = std::move(question);
@@ -130,7 +131,7 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   report.notes = report.question.plan.notes;
   for (ServeQuestion& question : questions) {
     const std::string machine = question.plan.rates.name;
-    if (auto one = searched_report(std::move(question), fixed, range)) {
+    if (auto one = searched_report(question, fixed, range)) {
       report.machines.push_back(std::move(*one));
     } else {
       report.too_small.push_back(machine);

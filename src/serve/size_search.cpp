@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "arrivals.h"
 #include "device_counts.h"
@@ -71,7 +71,11 @@ struct ReplicaDegrees {
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
   std::int64_t expert = 1;
-  auto operator<=>(const ReplicaDegrees&) const = default;
+
+  friend bool operator<(const ReplicaDegrees& one, const ReplicaDegrees& other) noexcept {
+    return std::tie(one.tensor, one.pipeline, one.expert) <
+           std::tie(other.tensor, other.pipeline, other.expert);
+  }
 };
 
 ReplicaDegrees degrees_of(const PlanChoice& choice) {
@@ -182,7 +186,7 @@ class PlanTrials {
     const auto place =
         std::ranges::upper_bound(tried.plans, strain_of(served), {},
                                  [&](const ServedPlan& plan) { return strain_of(plan); });
-    tried.plans.insert(place, std::move(served));
+    tried.plans.insert(place, served);
   }
 
   [[nodiscard]] std::int64_t most_tried() const {
