@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "headroom/machine_profile.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/storage.h"
 
 namespace headroom {

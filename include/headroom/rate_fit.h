@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 

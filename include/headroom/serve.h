@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headroom/engine_command.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "headroom/parallel_plan.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 

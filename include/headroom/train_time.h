@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "output.h"
 #include "plan_options.h"
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "headroom/engine_command.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/storage.h"
 #include "model_reading.h"
 #include "options.h"

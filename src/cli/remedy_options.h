@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "command_line.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom::cli {
 

@@ -297,14 +297,6 @@ class GraphBuilder {
                       TensorId hidden, TensorId shifted);
 
   // build_shared_block.cpp
-  /// Two projections of low rank, whose result is added to `out_features` of another.
-  struct Adapter {
-    Part part = Part::mlp_up;
-    WeightRole role = WeightRole::mlp;
-    std::string path;
-    Expr out_features;
-    std::vector<Expr> parts{};  ///< as in Projection
-  };
   TensorId adapter(const StackContext& stack, const Adapter& adapter, TensorId input);
   /// `projected` plus the adapters' results of `input`, side by side.
   TensorId adapted(const StackContext& stack, TensorId projected,

@@ -149,6 +149,15 @@ struct AttentionParts {
 [[nodiscard]] AttentionParts self_attention_parts();
 [[nodiscard]] AttentionParts cross_attention_parts();
 
+/// Two projections of low rank, whose result is added to `out_features` of another.
+struct Adapter {
+  Part part = Part::mlp_up;
+  WeightRole role = WeightRole::mlp;
+  std::string path;
+  Expr out_features;
+  std::vector<Expr> parts{};  ///< as in Projection
+};
+
 /// `count` equal layers from `first` on, of `all` in their stack.
 struct LayerSpan {
   std::int64_t first = 0;

@@ -5,7 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/expr.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "kv_reservation.h"
 #include "question_notes.h"
 #include "setting_format.h"

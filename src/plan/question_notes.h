@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom::detail {
 

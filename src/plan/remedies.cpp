@@ -1,7 +1,7 @@
 // Changes to a question whose plan does not fit, after which one does.
 #include <algorithm>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom {
 namespace {

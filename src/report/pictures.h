@@ -7,7 +7,7 @@
 
 #include "headroom/compare.h"
 #include "headroom/complexity.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "document.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "json_writer.h"
 
 namespace headroom::detail {

@@ -10,7 +10,7 @@
 #include "headroom/derivation.h"
 #include "headroom/device_choice.h"
 #include "headroom/memory_split.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/report.h"
 #include "headroom/serve.h"
 #include "headroom/system.h"

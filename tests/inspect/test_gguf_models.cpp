@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/report.h"
 #include "inspect/model_folder.h"
 #include "support/data.h"

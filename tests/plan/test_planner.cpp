@@ -4,7 +4,7 @@
 
 #include "gpt_models.h"
 #include "headroom/error.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/train_time.h"
 
 namespace headroom::test {

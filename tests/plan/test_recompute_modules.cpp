@@ -2,7 +2,7 @@
 // bytes of 16-bit training: of 34·s·b·h, the GeLU and the second linear keep 8·s·b·h each, and the
 // inputs of the QKV projection and of the first linear, which are outputs of norms, 2·s·b·h each.
 #include "gpt_models.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/recompute_modules.h"
 
 namespace headroom::test {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "visit.h"
 
 using namespace headroom;

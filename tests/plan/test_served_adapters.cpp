@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headroom/engine_command.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/serve.h"
 #include "support/data.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 #include "headroom/report.h"
 #include "headroom/storage.h"
 #include "support/data.h"

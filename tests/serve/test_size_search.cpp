@@ -1,0 +1,189 @@
+// The fewest devices that meet targets, the best plans on given ones, and the cheapest machine.
+#include <algorithm>
+#include <cmath>
+
+#include "serve_questions.h"
+
+namespace headroom::test {
+namespace {
+
+/// True if the plan is legal, has room for the requests, and meets the targets.
+bool meets(const ServeQuestion& question, const PlanChoice& choice) {
+  try {
+    return simulate(question, choice).verdict.met();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// True if any split of `devices` into degrees meets the targets.
+bool any_plan_meets(const ServeQuestion& question, std::int64_t devices) {
+  for (std::int64_t tensor = 1; tensor <= devices; ++tensor) {
+    for (std::int64_t pipeline = 1; tensor * pipeline <= devices; ++pipeline) {
+      if (devices % (tensor * pipeline) != 0) continue;
+      PlanChoice choice = degrees(tensor, pipeline, devices / tensor / pipeline);
+      for (std::int64_t expert = 1; expert <= choice.parallel.data; ++expert) {
+        choice.parallel.expert = expert;
+        if (meets(question, choice)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+ServeQuestion with_targets(ServeQuestion question, double ttft_s, double tpot_s) {
+  question.targets.ttft_s = ttft_s;
+  question.targets.tpot_s = tpot_s;
+  return question;
+}
+
+}  // namespace
+
+TEST_CASE("a search answers with the fewest devices that meet the targets") {
+  ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 300, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+  const ServedPlan& best = report.plans.front();
+  CHECK(best.verdict.met());
+  CHECK(best.figures.ttft.at_target <= 0.5);
+  CHECK(best.figures.tpot->at_target <= 0.03);
+  const std::int64_t devices = best.choice.parallel.devices();
+  CHECK(report.question.plan.devices == devices);
+  for (std::int64_t fewer = 1; fewer < devices; ++fewer) CHECK(!any_plan_meets(question, fewer));
+  // The targets are met at the largest rate, and missed at a tenth more.
+  REQUIRE(report.largest_rate);
+  for (const auto& [factor, met] : {std::pair(1.0, true), std::pair(1.1, false)}) {
+    question.traffic.arrivals = PoissonArrivals{factor * *report.largest_rate};
+    CHECK(simulate(question, best.choice).verdict.met() == met);
+  }
+}
+
+TEST_CASE("no smaller number of devices meets the targets, with experts and many replicas too") {
+  struct Case {
+    const char* model;
+    const char* machine;
+    double rate;
+  };
+  for (const Case& one : {Case{"mixtral-8x7b", "a100-80gb", 40}, Case{"llama-3-8b", "l40s", 12}}) {
+    const ServeQuestion question = with_targets(
+        question_for(one.model, one.machine, poisson(one.rate, 200, 1024, 128)), 0.5, 0.03);
+    const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+    INFO(one.model);
+    REQUIRE(report.plans.front().verdict.met());
+    const std::int64_t devices = report.plans.front().choice.parallel.devices();
+    REQUIRE(devices > 2);
+    for (std::int64_t fewer = 1; fewer < devices; ++fewer) CHECK(!any_plan_meets(question, fewer));
+  }
+}
+
+TEST_CASE("a search on a given number of devices finds the best of its plans") {
+  const ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 200, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {12, 12});
+  for (const ServedPlan& plan : report.plans) CHECK(plan.choice.parallel.devices() == 12);
+  CHECK(report.plans.front().verdict.met());
+  CHECK(!report.closest_below);
+  FixedDegrees fixed;
+  fixed.tensor = 2;
+  const ServeReport narrow = make_serve_report(question, fixed, {12, 12});
+  for (const ServedPlan& plan : narrow.plans) CHECK(plan.choice.parallel.tensor == 2);
+  CHECK_THROWS_AS((void)make_serve_report(question, FixedDegrees{}, {1, 1}), Error);
+}
+
+TEST_CASE("the tightest target is the one with the largest ratio, and plans are in its order") {
+  const ServeQuestion question = with_targets(
+      question_for("llama-3-70b", "h100-80gb", poisson(10, 200, 1024, 256)), 0.5, 0.03);
+  const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+  double last = 0;
+  for (const ServedPlan& plan : report.plans) {
+    const auto tightest = tightest_target(plan.figures, question.targets);
+    REQUIRE(tightest);
+    const double ttft = plan.figures.ttft.at_target / 0.5;
+    const double tpot = plan.figures.tpot->at_target / 0.03;
+    CHECK(tightest->ratio == doctest::Approx(std::max(ttft, tpot)));
+    CHECK(tightest->latency == (ttft > tpot ? LatencyKind::ttft : LatencyKind::tpot));
+    CHECK((tightest->ratio <= 1) == plan.verdict.met());
+    CHECK(tightest->ratio >= last);
+    last = tightest->ratio;
+  }
+  REQUIRE(report.closest_below);
+  CHECK(!report.closest_below->verdict.met());
+  CHECK(report.closest_below->choice.parallel.devices() < report.question.plan.devices);
+  CHECK(!tightest_target(report.plans.front().figures, LatencyTargets{}));
+}
+
+namespace {
+
+/// Llama 3 8B with targets on each machine, at the price of a device-hour.
+std::vector<ServeQuestion> questions_on(const std::vector<std::pair<std::string, double>>& machines,
+                                        double tpot_s) {
+  std::vector<ServeQuestion> questions;
+  for (const auto& [machine, price] : machines) {
+    questions.push_back(
+        with_targets(question_for("llama-3-8b", machine, poisson(4, 100, 1024, 128)), 1, tpot_s));
+    questions.back().price_per_hour = price;
+  }
+  return questions;
+}
+
+std::vector<std::string> names_of(const ServeMachinesReport& report) {
+  std::vector<std::string> names;
+  for (const ServeReport& one : report.machines) names.push_back(one.question.plan.rates.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("machines are compared by the price of the fewest devices of each") {
+  const std::vector<ServeQuestion> questions =
+      questions_on({{"h100-80gb", 9.0}, {"l40s", 0.5}, {"a100-80gb", 2.0}}, 0.05);
+  const ServeMachinesReport report = make_serve_machines_report(questions, FixedDegrees{}, {1, 16});
+  REQUIRE(report.machines.size() == 3);
+  double last = 0;
+  for (const ServeReport& one : report.machines) {
+    const auto asked = std::ranges::find_if(questions, [&](const ServeQuestion& question) {
+      return question.plan.rates.name == one.question.plan.rates.name;
+    });
+    REQUIRE(asked != questions.end());
+    const ServeReport alone = make_serve_report(*asked, FixedDegrees{}, {1, 16});
+    const ServedPlan& plan = one.plans.front();
+    CHECK(plan.choice == alone.plans.front().choice);
+    const double devices = static_cast<double>(plan.choice.parallel.devices());
+    const auto price = price_of(one);
+    REQUIRE(price);
+    CHECK(price->per_hour == doctest::Approx(devices * *asked->price_per_hour));
+    const double hours = 1e6 / plan.figures.output_tokens_per_s / 3600;
+    CHECK(price->per_million_output_tokens == doctest::Approx(price->per_hour * hours));
+    CHECK(price->per_hour >= last);
+    last = price->per_hour;
+  }
+  CHECK(names_of(report).back() == "h100-80gb");
+}
+
+TEST_CASE("machines that miss the targets come last, and those without room are named") {
+  const std::vector<ServeQuestion> questions =
+      questions_on({{"rtx-3060", 0.1}, {"l4", 0.1}, {"h100-80gb", 9.0}}, 0.02);
+  const ServeMachinesReport report = make_serve_machines_report(questions, FixedDegrees{}, {1, 1});
+  CHECK(names_of(report) == std::vector<std::string>{"h100-80gb", "l4"});
+  CHECK(report.machines.front().plans.front().verdict.met());
+  CHECK(!report.machines.back().plans.front().verdict.met());
+  CHECK(report.too_small == std::vector<std::string>{"rtx-3060"});
+}
+
+TEST_CASE("machines are compared only with targets") {
+  std::vector<ServeQuestion> questions = questions_on({{"h100-80gb", 9.0}}, 0.02);
+  questions.front().targets = {};
+  CHECK_THROWS_AS((void)make_serve_machines_report(questions, FixedDegrees{}, {1, 1}), Error);
+  CHECK_THROWS_AS((void)make_serve_machines_report({}, FixedDegrees{}, {1, 1}), Error);
+}
+
+// 100 requests at 1e-6 a second take 3 years; at a hundredth of that, more than can be simulated.
+TEST_CASE("a target that no rate meets is reported at the smallest rates, too") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(1e-6, 100, 1000, 100));
+  question.targets.tpot_s = 1e-6;
+  const ServeReport report = make_serve_report(question, PlanRequest{});
+  CHECK(!report.plans.front().verdict.met());
+  CHECK(!report.largest_rate);
+}
+
+}  // namespace headroom::test
