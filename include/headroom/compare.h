@@ -29,6 +29,8 @@ enum class Quantity {
   ttft_s,
   tpot_s,
   kv_cache_tokens,
+  kv_cache_blocks,
+  kv_cache_available_bytes,
   max_concurrency,
 };
 
@@ -37,7 +39,8 @@ enum class QuantityKind {
   count,  ///< exact
   resident_memory,
   time,
-  printed,  ///< by an engine's start-up log alone, and rounded
+  printed,   ///< by an engine's start-up log alone, and rounded
+  modelled,  ///< likewise, of memory that the engine's runtime takes a part of
 };
 
 struct QuantityInfo {
@@ -65,6 +68,7 @@ struct RunIdentity {
   std::optional<std::int64_t> compared_images{};  ///< of a model that compares them with texts
   std::optional<std::int64_t> global_tokens{};    ///< per sequence; 0: none
   std::optional<std::int64_t> new_tokens;
+  std::optional<std::int64_t> requests{};  ///< of a benchmark of many; not compared
   std::optional<std::string> dtype;
   std::optional<std::string> attention;
   std::optional<std::string> logits{};  ///< of a model that can generate
@@ -86,6 +90,7 @@ struct ComparedRun {
   std::optional<Integer> rss_growth_bytes;  ///< prediction only
   std::string disturbance;  ///< measurement only: why its times are not the machine's own
   std::optional<AllocatedMemory> allocated;  ///< measurement only
+  bool time_of_all_requests = false;         ///< measurement only: of a benchmark of many
   bool time_is_assumed = false;  ///< from a datasheet: judged only if a tolerance is given
   std::string engine;            ///< measurement only
   std::string note;              ///< such as the file's definition of TPOT
@@ -178,7 +183,8 @@ struct Comparison {
 /// Of figures that an engine prints rounded. It adds tables and padding of its own to weights.
 inline constexpr double kPrintedTolerance = 0.01;
 
-/// 0 for counts, 3 % for resident memory, 15 % for times, `kPrintedTolerance` for printed figures.
+/// 0 for counts, 3 % for resident memory, 15 % for times, `kPrintedTolerance` for printed figures,
+/// and 5 % for modelled ones, which are judged only if a tolerance is given.
 [[nodiscard]] double default_tolerance(Quantity quantity) noexcept;
 
 /// Compares both sides. Throws Error{invalid_input} if their models or workloads differ.

@@ -1,28 +1,13 @@
 // A plan as the command line of an engine that runs it.
 #pragma once
 
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "headroom/engine_info.h"
 #include "headroom/plan_report.h"
 
 namespace headroom {
-
-/// The first four serve, the others train.
-enum class Engine { vllm, sglang, tensorrt_llm, llama_cpp, megatron, torchtitan };
-
-/// An engine and where its options were read.
-struct EngineInfo {
-  std::string_view name;
-  std::string_view source;
-  Engine engine;
-  Purpose purpose;
-};
-
-[[nodiscard]] std::span<const EngineInfo> engines() noexcept;
-[[nodiscard]] const EngineInfo& info(Engine engine) noexcept;
 
 struct EngineCommand {
   Engine engine = Engine::vllm;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "headroom/compare.h"
+#include "headroom/device_rates.h"
 #include "headroom/storage.h"
 
 namespace headroom {
@@ -30,12 +31,15 @@ struct EngineLog {
   KvTypes kv_types;                            ///< empty: the activations'
   bool prefix_caching = false;                 ///< vLLM
   std::optional<std::int64_t> speculative_tokens;      ///< vLLM
+  std::optional<double> memory_share;                  ///< vLLM: gpu_memory_utilization
+  std::optional<std::int64_t> block;                   ///< vLLM: tokens of a block
   LatentAttention latent = LatentAttention::absorbed;  ///< llama.cpp: how MLA is cached
   KvPolicy llama_cpp_windows = KvPolicy::llama_cpp;    ///< llama.cpp: windows kept whole or not
 
   // Figures.
   std::optional<double> weight_bytes;        ///< vLLM: of the rank with most; llama.cpp: of all
   std::optional<double> file_bytes;          ///< llama.cpp: of all tensors in their files
+  std::optional<double> device_bytes;        ///< vLLM: of the device, which versions of V0 print
   std::optional<double> cache_bytes;         ///< vLLM: free for the cache, on the rank with least
   std::optional<std::int64_t> cache_tokens;  ///< vLLM
   std::optional<double> concurrency;         ///< vLLM: sequences of `context` tokens
@@ -53,9 +57,12 @@ struct EngineLog {
 [[nodiscard]] ComparedRun measured_start(const EngineLog& log);
 
 /// These figures by prediction: weights of the largest rank, and the tokens that fit into the
-/// bytes that the engine had left (vLLM), or the bytes of its cells (llama.cpp). Throws
+/// bytes that the engine had left (vLLM), or the bytes of its cells (llama.cpp). Of vLLM on a
+/// device also the bytes that were left, with the log's memory of the device if it states that.
+/// Throws
 /// Error{invalid_input} for a plan that the model cannot run.
-[[nodiscard]] ComparedRun predicted_start(const Model& model, const EngineLog& log);
+[[nodiscard]] ComparedRun predicted_start(const Model& model, const EngineLog& log,
+                                          const std::optional<DeviceRates>& device = {});
 
 /// The log's settings in words: "vLLM 0.8.1 · tp 2 · context 8192 · KV-cache float8".
 [[nodiscard]] std::string describe(const EngineLog& log);

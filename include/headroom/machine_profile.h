@@ -112,6 +112,13 @@ struct SourcedEfficiency {
   TimeRanges range;  ///< of a time predicted with them
 };
 
+/// A measured run that efficiencies were fitted to.
+struct FittingRun {
+  std::string model;
+  std::string plan;   ///< "tp 8 · dp 2"
+  double time_s = 0;  ///< of an iteration, or of the figure that was measured
+};
+
 /// Efficiencies fitted to measured runs of a machine (rate_fit.h).
 struct FittedEfficiency {
   Purpose purpose = Purpose::train;
@@ -121,6 +128,7 @@ struct FittedEfficiency {
   Efficiency deviations;  ///< relative standard deviations of `fractions`
   double range = 0.5;     ///< of all times, as SourcedEfficiency::range
   std::int64_t runs = 0;
+  std::vector<FittingRun> fitted_to{};  ///< those runs; empty in files of earlier versions
 };
 
 /// Efficiencies of `architecture` for arithmetic in `dtype`. The table and its sources are in
@@ -366,6 +374,11 @@ struct DatasheetRates {
 /// The efficiencies that every command uses: the known ones of the architecture, or those given.
 [[nodiscard]] SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                               DType dtype) noexcept;
+
+/// The source of efficiency_of() in words; of fitted ones the first of their runs: "fitted to 4
+/// runs: llama-3-70b tp 8 in 0.281 s, …".
+[[nodiscard]] std::string efficiency_source_of(const DatasheetRates& rates, Purpose purpose,
+                                               DType dtype);
 
 /// A machine with its rates.
 struct MachineProfile {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/engine_info.h"
 #include "headroom/plan.h"
 
 namespace headroom {
@@ -83,7 +84,8 @@ struct FitReport {
   std::vector<Remedy> remedies;               ///< if it does not fit
   /// The command that asks for each remedy, by its index; a front end fills them in.
   std::vector<std::string> remedy_commands;
-  std::string engine_command;  ///< of an engine that runs the plan, if it was asked for
+  std::string engine_command;    ///< of an engine that runs the plan, if it was asked for
+  std::optional<Engine> engine;  ///< of that command
   std::vector<std::string> notes;
 };
 
@@ -104,7 +106,8 @@ struct PlanReport {
   std::optional<PlanResult> least;    ///< the plan with the least memory, if none fits
   double search_s = 0;
   std::string engine_command;  ///< as in FitReport, for the first plan
-  bool lists_front = false;    ///< on screen; JSON always has the Pareto front
+  std::optional<Engine> engine;
+  bool lists_front = false;  ///< on screen; JSON always has the Pareto front
   std::vector<std::string> notes;
 };
 

@@ -80,6 +80,7 @@ struct TimePrediction {
   TimeBasis basis = TimeBasis::modelled;
   int threads = 0;                              ///< 0 for a datasheet
   std::optional<SourcedEfficiency> efficiency;  ///< of a datasheet
+  std::string efficiency_source{};              ///< likewise, as efficiency_source_of()
   double kernel_s = 0;                          ///< of a datasheet: serving_kernel_seconds
   double layer_gemm_kernel_s = 0;          ///< likewise of the layers' GEMMs, in `layer_gemm_type`
   std::optional<DType> layer_gemm_type{};  ///< where it is not the activations'

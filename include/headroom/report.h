@@ -240,7 +240,9 @@ struct SweepRow {
   Integer traffic_bytes = 0;     ///< forward, read and written
   Integer activation_bytes = 0;  ///< the peak; in training, bytes saved for the backward pass
   Integer kv_cache_bytes = 0;
-  std::optional<double> time_s;  ///< only with a machine
+  std::optional<double> time_s;        ///< only with a machine
+  std::optional<double> time_low_s{};  ///< likewise; nine of ten runs take from low to high
+  std::optional<double> time_high_s{};
 };
 
 /// Receives each row; returns false to stop the sweep.

@@ -182,6 +182,10 @@ struct ServedPlan {
   ServeFigures figures;
   TargetVerdict verdict;
   double time_range = 0;  ///< of the steps, as Planner::time_range
+  /// With all steps as fast, and as slow, as in nine of ten runs; of the plan that a report answers
+  /// with.
+  std::optional<ServeFigures> fastest{};
+  std::optional<ServeFigures> slowest{};
 };
 
 struct ServeReport {
@@ -193,6 +197,7 @@ struct ServeReport {
   std::optional<ServedPlan> closest_below;
   std::optional<double> largest_rate;  ///< Poisson requests per second that meet the targets
   std::string engine_command;          ///< of an engine that serves the first plan; empty: none
+  std::optional<Engine> engine;        ///< of that command
   std::vector<std::string> notes;
 };
 

@@ -162,7 +162,8 @@ void add_calibrate(Command root, int& status) {
   command.add_text("--from", "RUNS.jsonl", options->runs,
                    "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
                    "[\"fit\", …], \"time_s\": …} or {\"command\": [\"serve\", …], "
-                   "\"output_tokens_per_s\": …}");
+                   "\"output_tokens_per_s\": …}, or with ttft_s, tpot_s, tokens_per_s, or an "
+                   "\"import\": FILE of a benchmark that `compare` reads");
   command.add_text("--machine", "MACHINE", options->machine,
                    "With --from: the device of the runs, a name of `headroom machines` or a file");
   const auto set_threads = [options](const std::vector<std::string>& words) {

@@ -118,6 +118,7 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   if (report.result.fits) {
     report.engine_command =
         engine_command_of(options, report.question, report.result.choice, report.notes);
+    report.engine = options.engine;
   } else {
     status = 1;
   }

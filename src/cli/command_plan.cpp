@@ -38,6 +38,7 @@ void write_report(const PlanCommand& command, PlanReport report, ReportOutput& o
     const auto unused = notes_on_unused(options, report.question.model.spec, best);
     report.notes.insert(report.notes.end(), unused.begin(), unused.end());
     report.engine_command = engine_command_of(options, report.question, best, report.notes);
+    report.engine = options.engine;
   }
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }

@@ -168,6 +168,7 @@ void add_engine_command(std::optional<Engine> engine, ServeReport& report) {
     report.notes.push_back(fmt::format("{}: {}", info(*engine).name, note));
   }
   report.engine_command = std::move(command.text);
+  report.engine = engine;
 }
 
 /// Product of the degrees given; empty if it does not divide `devices`.
@@ -360,7 +361,7 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   root.add_list(
           "--machines", "MACHINES", [command](const auto& words) { command->machines = words; },
           "Machines to compare by the fewest devices that meet the targets: names, parts of names, "
-          "or files, such as h100,l40s")
+          "or files, such as h100,l40s, or all of the catalogue (all)")
       .group(kTargetGroup);
   const auto set_prices = [command](const std::vector<std::string>& words) {
     const bool by_name = words.size() > 1 || words.front().find('=') != std::string::npos;
@@ -392,28 +393,28 @@ Option add_options(Command command, const std::shared_ptr<ServeCommand>& options
 
 namespace {
 
-/// Refuses a command whose throughput is not the device's: the arrivals or targets set it.
-void require_saturates(const ServeCommand& command) {
-  if (!command.users) {
-    throw_invalid_input("requests at given times say how fast they come, not how fast a device is",
-                        "measure with as many users as requests run at once, and state --users");
-  }
-  const LatencyTargets& targets = command.question.targets;
-  if (targets.ttft_s || targets.tpot_s || targets.end_to_end_s) {
-    throw_invalid_input("a measured run has no targets", "leave out --ttft, --tpot, --end-to-end");
-  }
+void apply_load(const StatedLoad& load, ServeCommand& command) {
+  ServeTraffic& traffic = command.question.traffic;
+  const bool has_arrivals = command.rate || !command.trace.empty();
+  if (load.batch_size && !has_arrivals) command.users = load.batch_size;
+  if (load.requests) command.requests = load.requests;
+  traffic.input_tokens = load.seq_len.value_or(traffic.input_tokens);
+  traffic.output_tokens = load.new_tokens.value_or(traffic.output_tokens);
 }
 
 }  // namespace
 
-ServedRun served_run(const std::vector<std::string>& words) {
+ServedRun served_run(const std::vector<std::string>& words, const StatedLoad& load) {
   Application parser("headroom", "", "");
   const auto command = std::make_shared<ServeCommand>();
   (void)add_options(parser.root().add_command("serve", ""), command);
   std::vector<std::string> arguments{"serve"};
   arguments.insert(arguments.end(), words.begin(), words.end());
   parser.run(arguments);
-  require_saturates(*command);
+  if (!command->question.targets.empty()) {
+    throw_invalid_input("a measured run has no targets", "leave out --ttft, --tpot, --end-to-end");
+  }
+  apply_load(load, *command);
   ServedRun run;
   run.question = served_question(*command);
   run.request = request_of(command->options);

@@ -87,6 +87,14 @@ std::vector<std::string> notes_on_log(const EngineLog& log) {
   return notes;
 }
 
+/// The device that --machine names; by default none, since logs come from other machines.
+std::optional<DeviceRates> device_of(const CompareCommand& command, const Model& model) {
+  if (command.machine == CompareCommand{}.machine) return std::nullopt;
+  const MachineProfile machine = machine_named(command.machine, command.run.backend);
+  const DType dtype = stored_16_bit_type(model.spec).value_or(DType::bfloat16);
+  return device_rates(machine, Purpose::serve, dtype);
+}
+
 Comparison compare_log(const std::string& text, const CompareCommand& command) {
   refuse_workload(command);
   const EngineLog log = read_engine_log(text, command.import_file);
@@ -99,7 +107,8 @@ Comparison compare_log(const std::string& text, const CompareCommand& command) {
   for (const Quantity quantity : {Quantity::weight_bytes, Quantity::kv_cache_bytes}) {
     options.tolerances.emplace(quantity, kPrintedTolerance);
   }
-  Comparison comparison = compare(predicted_start(model, log), measured_start(log), options);
+  Comparison comparison =
+      compare(predicted_start(model, log, device_of(command, model)), measured_start(log), options);
   comparison.workload = describe(log);
   comparison.machine =
       fmt::format("{}, as {} printed it", command.import_file, name_of(log.engine));

@@ -84,7 +84,7 @@ const char* option_of_rates(const PlanOptions& options) {
 }
 
 std::vector<MachineProfile> machines_of(const std::vector<std::string>& names) {
-  if (names.empty()) return catalogue_machines();
+  if (names.empty() || names == std::vector<std::string>{"all"}) return catalogue_machines();
   std::vector<MachineProfile> machines;
   for (const std::string& text : names) {
     for (MachineProfile& machine : machines_like(text)) {
@@ -101,8 +101,8 @@ void add_device_choice_options(Command command, DeviceChoiceOptions& options) {
                             .add_list(
                                 "--machines", "MACHINES",
                                 [&options](const auto& words) { options.machines = words; },
-                                "Names, parts of names, or files, such as h100,rtx-4090 (the "
-                                "whole catalogue)")
+                                "Names, parts of names, or files, such as h100,rtx-4090, or all "
+                                "(the whole catalogue)")
                             .group(kChoiceGroup));
   const auto set_prices = [&options](const std::vector<std::string>& words) {
     for (const std::string& word : words) add_price(word, options.hour_prices);

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "command_line.h"
 #include "headroom/error.h"
+#include "imported_runs.h"
 #include "json_text.h"
 #include "plan_options.h"
 #include "plan_violations.h"
+#include "run_figures.h"
 #include "serve_command.h"
 
 namespace headroom::cli {
@@ -25,26 +28,17 @@ constexpr double kMostBytes = 1152921504606846976.0;
   throw Error(
       ErrorCode::invalid_input, message, where,
       R"(a line is {"command": ["fit", "MODEL", …], "time_s": 0.281} or )"
-      R"({"command": ["serve", "MODEL", …], "output_tokens_per_s": 5200}, with an optional )"
-      R"("memory_bytes" and "name")");
+      R"({"command": ["serve", "MODEL", …], "output_tokens_per_s": 5200}, with other figures )"
+      R"(("ttft_s", "tpot_s", "tokens_per_s") or an "import": "FILE" in their place, and an )"
+      R"(optional "memory_bytes" and "name")");
 }
 
-/// Commands whose predictions can be measured, with the figure of a line that was.
-enum class RunFigure { iteration, throughput };
-
-const char* key_of(RunFigure measured) {
-  switch (measured) {
-    case RunFigure::iteration:
-      return "time_s";
-    case RunFigure::throughput:
-      break;
-  }
-  return "output_tokens_per_s";
-}
+/// Commands whose predictions can be measured.
+enum class Predicting { fit, serve };
 
 /// A command's words after its name, without its machine.
 struct MeasuredCommand {
-  RunFigure measured = RunFigure::iteration;
+  Predicting command = Predicting::fit;
   Words words;
 };
 
@@ -81,40 +75,31 @@ MeasuredCommand measured_command(const nlohmann::json& command, const std::strin
     }
     word = words.erase(word, joined ? next : next + 1);
   }
-  return {served ? RunFigure::throughput : RunFigure::iteration, words};
+  return {served ? Predicting::serve : Predicting::fit, words};
 }
 
-/// The simulation of these words; `tokens_per_s` becomes the time of all its requests.
-void set_serving(Words words, const std::string& machine, double tokens_per_s, MeasuredRun& run) {
-  words.insert(words.end(), {"--machine", machine});
-  const ServedRun served = served_run(words);
-  run.question = served.question.plan;
-  run.request = served.request;
-  const ServeFigures figures = simulate(served.question, served.request.choice).figures;
-  run.time_s = figures.output_tokens_per_s * figures.duration_s / tokens_per_s;
-  run.seconds = [served](const DeviceRates& rates) {
-    ServeQuestion question = served.question;
-    question.plan.rates = rates;
-    return simulate(question, served.request.choice).figures.duration_s;
-  };
-}
+/// A plan and its load.
+struct FitRun {
+  PlanQuestion question;
+  PlanRequest request;
+};
 
-/// The planner's question of these words.
-void set_plan(const Words& words, const std::string& machine, MeasuredRun& run) {
+/// The planner's question of these words, with the load that was measured.
+FitRun fit_run(const Words& words, const StatedLoad& load) {
   Application parser("headroom", "", "");
   PlanOptions options;
   Command fit = parser.root().add_command("fit", "");
   add_plan_options(fit, options);
   Words arguments{"fit"};
   arguments.insert(arguments.end(), words.begin(), words.end());
-  arguments.insert(arguments.end(), {"--machine", machine});
   parser.run(arguments);
+  if (load.batch_size) options.batch_size = load.batch_size;
+  if (load.seq_len) options.seq_len = load.seq_len;
   refuse_ignored_options(options);
-  run.question = question_of(options);
-  run.request = request_of(options);
+  return {question_of(options), request_of(options)};
 }
 
-double positive(const nlohmann::json& line, const char* key, const std::string& where) {
+double positive(const nlohmann::json& line, std::string_view key, const std::string& where) {
   const nlohmann::json& value = line.at(key);
   if (!value.is_number() || !(value.get<double>() > 0)) {
     fail(where, fmt::format("\"{}\" is not a number above 0", key));
@@ -122,47 +107,121 @@ double positive(const nlohmann::json& line, const char* key, const std::string& 
   return value.get<double>();
 }
 
-MeasuredRun read_run(const nlohmann::json& line, const std::string& machine,
-                     const std::string& where) {
+bool has_figure(Predicting command, const RunFigureInfo& figure) {
+  if (figure.key.empty()) return false;
+  return command == Predicting::fit ? figure.of_fit : figure.of_serve;
+}
+
+/// Throws for keys that no line with this command has.
+void require_known_keys(const nlohmann::json& line, Predicting command, const std::string& where) {
+  std::vector<std::string_view> known{"command", "memory_bytes", "name"};
+  if (line.contains("import")) {
+    known.emplace_back("import");
+  } else {
+    for (const RunFigureInfo& one : run_figures()) {
+      if (has_figure(command, one)) known.push_back(one.key);
+    }
+  }
+  for (const auto& [key, value] : line.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    fail(where, fmt::format("has an unknown key \"{}\"", key));
+  }
+}
+
+/// The figures that the line states itself. Throws without one.
+std::vector<ImportedRun> stated_runs(const nlohmann::json& line, Predicting command,
+                                     const std::string& where) {
+  ImportedRun run;
+  std::string keys;
+  for (const RunFigureInfo& one : run_figures()) {
+    if (!has_figure(command, one)) continue;
+    keys += fmt::format("{}\"{}\"", keys.empty() ? "" : ", ", one.key);
+    if (!line.contains(one.key)) continue;
+    run.figures.push_back({one.figure, positive(line, one.key, where), 0});
+  }
+  if (run.figures.empty()) fail(where, fmt::format("has none of {}", keys));
+  return {run};
+}
+
+/// A path in a line is relative to the file of runs.
+std::string path_in(const nlohmann::json& line, const std::string& runs, const std::string& where) {
+  if (!line["import"].is_string()) fail(where, "\"import\" is not the name of a file");
+  const std::filesystem::path path(line["import"].get<std::string>());
+  return (std::filesystem::path(runs).parent_path() / path).string();
+}
+
+std::vector<ImportedRun> runs_of(const nlohmann::json& line, Predicting command,
+                                 const std::string& runs, const std::string& where) {
+  require_known_keys(line, command, where);
+  if (!line.contains("import")) return stated_runs(line, command, where);
+  const std::string file = path_in(line, runs, where);
+  return command == Predicting::fit ? runs_for_fit(file) : runs_for_serve(file);
+}
+
+std::vector<MeasuredRun> predicted_runs(const MeasuredCommand& command, const ImportedRun& run) {
+  std::vector<MeasuredRun> runs;
+  switch (command.command) {
+    case Predicting::fit: {
+      const FitRun fit = fit_run(command.words, run.load);
+      for (const MeasuredFigure& figure : run.figures) {
+        runs.push_back(measured_plan(fit.question, fit.request, figure));
+      }
+      break;
+    }
+    case Predicting::serve: {
+      const ServedRun served = served_run(command.words, run.load);
+      for (const MeasuredFigure& figure : run.figures) {
+        runs.push_back(measured_service(served, figure));
+      }
+      break;
+    }
+  }
+  return runs;
+}
+
+std::string name_in(const nlohmann::json& line, const Words& words, const std::string& where) {
+  if (!line.contains("name")) return fmt::format("{}", fmt::join(words, " "));
+  if (!line["name"].is_string()) fail(where, "\"name\" is not a text");
+  return line["name"];
+}
+
+/// Numbers the runs of a line with several.
+void name_runs(const std::string& name, std::vector<MeasuredRun>& runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    runs[i].name = runs.size() == 1 ? name : fmt::format("{} ({})", name, i + 1);
+  }
+}
+
+std::optional<Integer> memory_in(const nlohmann::json& line, const std::string& where) {
+  if (!line.contains("memory_bytes")) return std::nullopt;
+  const double bytes = positive(line, "memory_bytes", where);
+  if (bytes > kMostBytes) fail(where, "\"memory_bytes\" is more than any device holds");
+  return static_cast<Integer>(bytes);
+}
+
+std::vector<MeasuredRun> read_line(const nlohmann::json& line, const std::string& machine,
+                                   const std::string& file, const std::string& where) {
   if (!line.is_object()) fail(where, "is not an object");
   if (!line.contains("command")) fail(where, "has no \"command\"");
-  const auto [measured, words] = measured_command(line["command"], machine, where);
-  const char* const figure = key_of(measured);
-  const std::string_view known[] = {"command", figure, "memory_bytes", "name"};
-  for (const auto& [key, value] : line.items()) {
-    if (std::ranges::find(known, key) == std::end(known)) {
-      fail(where, fmt::format("has an unknown key \"{}\"", key));
-    }
-  }
-  if (!line.contains(figure)) fail(where, fmt::format("has no \"{}\"", figure));
-  MeasuredRun run;
-  run.time_s = positive(line, figure, where);
-  if (line.contains("memory_bytes")) {
-    const double bytes = positive(line, "memory_bytes", where);
-    if (bytes > kMostBytes) fail(where, "\"memory_bytes\" is more than any device holds");
-    run.memory_bytes = static_cast<Integer>(bytes);
-  }
-  run.name = fmt::format("{}", fmt::join(words, " "));
-  if (line.contains("name") && line["name"].is_string()) run.name = line["name"];
+  MeasuredCommand command = measured_command(line["command"], machine, where);
+  const std::string name = name_in(line, command.words, where);
+  const std::optional<Integer> memory = memory_in(line, where);
+  command.words.insert(command.words.end(), {"--machine", machine});
+  std::vector<MeasuredRun> runs;
   try {
-    switch (measured) {
-      case RunFigure::iteration:
-        set_plan(words, machine, run);
-        break;
-      case RunFigure::throughput:
-        set_serving(words, machine, run.time_s, run);
-        break;
+    for (const ImportedRun& run : runs_of(line, command.command, file, where)) {
+      for (MeasuredRun& one : predicted_runs(command, run)) runs.push_back(std::move(one));
     }
-    const PlanChoice choice = resolve(run.request, run.question.load);
-    const Planner planner(run.question.model.spec, run.question.query, run.question.rates);
-    require_legal(choice, run.question.load, planner.limits(run.question.load.seq_len));
   } catch (const IllegalPlan& error) {
     const Error worded = with_options(error);
     throw Error(worded.code(), worded.what(), where, worded.hint());
   } catch (const Error& error) {
+    if (error.where().starts_with(where)) throw;
     throw Error(error.code(), error.what(), where, error.hint());
   }
-  return run;
+  name_runs(name, runs);
+  runs.front().memory_bytes = memory;
+  return runs;
 }
 
 }  // namespace
@@ -176,7 +235,9 @@ std::vector<MeasuredRun> read_measured_runs(const std::string& file, const std::
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     const std::string where = fmt::format("{}:{}", file, number);
-    runs.push_back(read_run(detail::parse_json(line, where), machine, where));
+    for (MeasuredRun& run : read_line(detail::parse_json(line, where), machine, file, where)) {
+      runs.push_back(std::move(run));
+    }
   }
   if (runs.empty()) fail(file, "holds no run");
   return runs;

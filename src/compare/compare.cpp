@@ -80,6 +80,8 @@ std::string unjudged_quantity(const QuantityInfo& info, const ComparedRun& predi
     case QuantityKind::count:
     case QuantityKind::printed:
       return {};
+    case QuantityKind::modelled:
+      return asked ? "" : "the engine's own memory is modelled";
     case QuantityKind::resident_memory:
       return !asked && *predicted.rss_growth_bytes < kLeastRssGrowth
                  ? "model too small: libraries dominate"

@@ -61,7 +61,8 @@ DType activations_of(const ModelSpec& spec) {
 }
 
 /// Memory of the rank that holds most, for one sequence of `context` tokens.
-PlanMemory rank_memory(const Model& model, const EngineLog& log, std::int64_t context) {
+PlanMemory rank_memory(const Model& model, const EngineLog& log, std::int64_t context,
+                       const std::optional<DeviceRates>& device) {
   PlanQuery query;
   query.dtype = activations_of(model.spec);
   query.kv_cache = cache_request(log, model.spec);
@@ -70,11 +71,16 @@ PlanMemory rank_memory(const Model& model, const EngineLog& log, std::int64_t co
   PlanChoice choice;
   choice.parallel.tensor = log.tensor_parallel.value_or(1);
   choice.parallel.pipeline = log.pipeline_parallel.value_or(1);
-  Planner planner(model.spec, query, rates_without_speed({}, 0));
+  Planner planner(model.spec, query, device.value_or(rates_without_speed({}, 0)));
   const Load load{1, context};
   require_legal(choice, load, planner.limits(context));
   return planner.evaluate(choice, load).memory;
 }
+
+/// Tokens of a block where the log prints none: vLLM's default on CUDA devices.
+constexpr std::int64_t kBlock = 16;
+
+std::int64_t block_of(const EngineLog& log) { return log.block.value_or(kBlock); }
 
 /// vLLM divides the bytes that are left into blocks, and the tokens by the context
 /// (get_max_concurrency_for_kv_cache_config).
@@ -82,15 +88,35 @@ void add_vllm_cache(const EngineLog& log, Integer sequence_bytes, std::int64_t c
                     ComparedRun& run) {
   if (!log.cache_bytes || sequence_bytes == 0) return;
   const double sequences = *log.cache_bytes / static_cast<double>(sequence_bytes);
-  run.amounts[Quantity::kv_cache_tokens] = rounded(sequences * static_cast<double>(context));
+  const Integer tokens = rounded(sequences * static_cast<double>(context));
+  run.amounts[Quantity::kv_cache_tokens] = tokens;
+  run.amounts[Quantity::kv_cache_blocks] = tokens / block_of(log);
   if (log.context) run.amounts[Quantity::max_concurrency] = sequences;
 }
 
-void predict_vllm(const Model& model, const EngineLog& log, ComparedRun& run) {
+/// vLLM's default of gpu_memory_utilization, 0.4 to 0.20.
+constexpr double kMemoryShare = 0.9;
+
+/// The engine's share of the device, without weights, activations of a pass and the runtime
+/// (determine_available_memory of vllm/v1/worker/gpu_worker.py).
+void add_available(const EngineLog& log, const PlanMemory& memory, double device_bytes,
+                   ComparedRun& run) {
+  const Integer taken = memory.total() - memory.kv_cache - memory.runtime.driver;
+  const double share = log.memory_share.value_or(kMemoryShare);
+  const double left = share * device_bytes - static_cast<double>(taken);
+  run.amounts[Quantity::kv_cache_available_bytes] = rounded(std::max(0.0, left));
+}
+
+void predict_vllm(const Model& model, const EngineLog& log,
+                  const std::optional<DeviceRates>& device, ComparedRun& run) {
   const std::int64_t context = log.context.value_or(kUsualContext);
-  const PlanMemory memory = rank_memory(model, log, context);
+  const PlanMemory memory = rank_memory(model, log, context, device);
   run.amounts[Quantity::weight_bytes] = memory.weights + memory.embedding_states;
   add_vllm_cache(log, memory.kv_cache, context, run);
+  if (device) {
+    const Integer usable = device->memory_bytes - device->driver_bytes;
+    add_available(log, memory, log.device_bytes.value_or(static_cast<double>(usable)), run);
+  }
 }
 
 /// Keys and values: llama.cpp prints recurrent states apart.
@@ -132,7 +158,13 @@ ComparedRun measured_start(const EngineLog& log) {
   if (log.weight_bytes) run.amounts[Quantity::weight_bytes] = rounded(*log.weight_bytes);
   switch (log.engine) {
     case LogEngine::vllm:
-      if (log.cache_tokens) run.amounts[Quantity::kv_cache_tokens] = Integer{*log.cache_tokens};
+      if (log.cache_tokens) {
+        run.amounts[Quantity::kv_cache_tokens] = Integer{*log.cache_tokens};
+        run.amounts[Quantity::kv_cache_blocks] = Integer{*log.cache_tokens / block_of(log)};
+      }
+      if (log.cache_bytes) {
+        run.amounts[Quantity::kv_cache_available_bytes] = rounded(*log.cache_bytes);
+      }
       if (log.concurrency) run.amounts[Quantity::max_concurrency] = *log.concurrency;
       break;
     case LogEngine::llama_cpp:
@@ -142,12 +174,13 @@ ComparedRun measured_start(const EngineLog& log) {
   return run;
 }
 
-ComparedRun predicted_start(const Model& model, const EngineLog& log) {
+ComparedRun predicted_start(const Model& model, const EngineLog& log,
+                            const std::optional<DeviceRates>& device) {
   ComparedRun run;
   run.identity.model = model.spec.name;
   switch (log.engine) {
     case LogEngine::vllm:
-      predict_vllm(model, log, run);
+      predict_vllm(model, log, device, run);
       break;
     case LogEngine::llama_cpp:
       predict_llama_cpp(model, log, run);

@@ -17,6 +17,9 @@ constexpr QuantityInfo kQuantities[] = {
     {Quantity::ttft_s, QuantityKind::time, "ttft_s", "TTFT [ms]"},
     {Quantity::tpot_s, QuantityKind::time, "tpot_s", "TPOT [ms]"},
     {Quantity::kv_cache_tokens, QuantityKind::printed, "kv_cache_tokens", "KV-cache [tokens]"},
+    {Quantity::kv_cache_blocks, QuantityKind::printed, "kv_cache_blocks", "KV-cache [blocks]"},
+    {Quantity::kv_cache_available_bytes, QuantityKind::modelled, "kv_cache_available_bytes",
+     "memory for the KV-cache [B]"},
     {Quantity::max_concurrency, QuantityKind::printed, "max_concurrency", "concurrency"},
 };
 static_assert(detail::lists_every<kQuantities>(&QuantityInfo::quantity));
@@ -43,6 +46,7 @@ double default_tolerance(Quantity quantity) noexcept {
   constexpr double kExact = 0;
   constexpr double kResident = 0.03;
   constexpr double kTime = 0.15;
+  constexpr double kModelled = 0.05;
   switch (info_of(quantity).kind) {
     case QuantityKind::count:
       return kExact;
@@ -50,6 +54,8 @@ double default_tolerance(Quantity quantity) noexcept {
       return kResident;
     case QuantityKind::printed:
       return kPrintedTolerance;
+    case QuantityKind::modelled:
+      return kModelled;
     case QuantityKind::time:
       break;
   }

@@ -31,7 +31,9 @@ ComparedRun from_latency(const JsonFields& fields) {
 
 ComparedRun from_throughput(const JsonFields& fields) {
   ComparedRun run = generation_by("vLLM bench throughput");
-  if (fields.count("num_requests") == 0) fields.fail("no request was served");
+  run.identity.requests = fields.length("num_requests");
+  if (run.identity.requests == 0) fields.fail("no request was served");
+  run.time_of_all_requests = true;
   run.amounts[Quantity::time_s] = fields.positive("elapsed_time");
   run.note = fmt::format(
       "the time is that of all requests, in batches of the engine's choice: set {} to the number "
@@ -46,6 +48,7 @@ ComparedRun from_serve(const JsonFields& fields) {
   if (completed == 0) fields.fail("no request was completed");
   run.identity.seq_len = fields.length("total_input_tokens") / completed;
   run.identity.new_tokens = fields.length("total_output_tokens") / completed;
+  run.identity.requests = completed;
   if (const auto concurrency = fields.length_if("max_concurrency")) {
     run.identity.batch_size = concurrency;
   }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-/// Tokens of a block where the log prints blocks: vLLM's default on CUDA devices.
+/// Tokens of a block where the log prints blocks alone: vLLM's default on CUDA devices.
 constexpr std::int64_t kBlock = 16;
 
 /// The cache's type by vLLM's name (CacheDType); empty for "auto".
@@ -22,6 +22,23 @@ std::optional<KvType> vllm_cache_type(std::string_view name) {
 template <class Value>
 void set_if(std::optional<Value>& target, const std::optional<Value>& value) {
   if (value) target = value;
+}
+
+/// "the current vLLM instance can use total_gpu_memory (79.22GiB) x gpu_memory_utilization (0.90)",
+/// or both on lines of their own, or as an argument: "'gpu_memory_utilization': 0.95".
+void read_device(const LogLine& line, EngineLog& log) {
+  for (const char* const words : {"total_gpu_memory (", "total_gpu_memory "}) {
+    if (const auto gib = line.number_after(words)) log.device_bytes = *gib * kGiB;
+  }
+  for (const char* const words : {"gpu_memory_utilization (", "gpu_memory_utilization': ",
+                                  "gpu_memory_utilization=", "gpu_memory_utilization "}) {
+    const auto share = line.number_after(words);
+    if (share > 0 && share <= 1) log.memory_share = share;
+  }
+  for (const char* const words : {"'block_size': ", " block_size="}) {
+    const auto block = line.count_after(words);
+    if (block > 0) log.block = block;
+  }
 }
 
 /// "Initializing a V1 LLM engine (v0.8.1) with config: model='…', …".
@@ -56,11 +73,11 @@ std::optional<double> cache_bytes_of(const LogLine& line) {
   return std::nullopt;
 }
 
-std::optional<std::int64_t> cache_tokens_of(const LogLine& line) {
+std::optional<std::int64_t> cache_tokens_of(const LogLine& line, std::int64_t block) {
   if (const auto tokens = line.count_after("GPU KV cache size: ")) return tokens;
   for (const char* const words :
        {"# GPU blocks: ", "# CUDA blocks: ", "# cuda blocks: ", "# rocm blocks: "}) {
-    if (const auto blocks = line.count_after(words)) return *blocks * kBlock;
+    if (const auto blocks = line.count_after(words)) return *blocks * block;
   }
   return std::nullopt;
 }
@@ -77,9 +94,10 @@ bool read_concurrency(const LogLine& line, EngineLog& log) {
 
 bool read_vllm_line(const LogLine& line, EngineLog& log) {
   if (line.has("with config: ")) read_config(line, log);
+  read_device(line, log);
   const std::optional<double> weights = weights_of(line);
   const std::optional<double> cache = cache_bytes_of(line);
-  const std::optional<std::int64_t> tokens = cache_tokens_of(line);
+  const std::optional<std::int64_t> tokens = cache_tokens_of(line, log.block.value_or(kBlock));
   if (weights) log.weight_bytes = std::max(log.weight_bytes.value_or(0), *weights);
   if (cache) log.cache_bytes = std::min(log.cache_bytes.value_or(*cache), *cache);
   set_if(log.cache_tokens, tokens);

@@ -98,4 +98,21 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
   return {fractions, EfficiencyOrigin::given, "options or the machine's file", result.range};
 }
 
+std::string efficiency_source_of(const DatasheetRates& rates, Purpose purpose, DType dtype) {
+  constexpr std::size_t kNamed = 3;
+  const SourcedEfficiency reached = efficiency_of(rates, purpose, dtype);
+  if (reached.origin != EfficiencyOrigin::fitted) return std::string(reached.source);
+  const FittedEfficiency& fitted =
+      *std::ranges::find(rates.fitted, purpose, &FittedEfficiency::purpose);
+  std::string text = fmt::format("fitted to {} run{}", fitted.runs, fitted.runs == 1 ? "" : "s");
+  const std::size_t named = std::min(kNamed, fitted.fitted_to.size());
+  for (std::size_t i = 0; i < named; ++i) {
+    const FittingRun& run = fitted.fitted_to[i];
+    text +=
+        fmt::format("{}{} {} in {:.3g} s", i == 0 ? ": " : ", ", run.model, run.plan, run.time_s);
+  }
+  const std::size_t more = fitted.fitted_to.size() - named;
+  return more == 0 ? text : text + fmt::format(" and {} more", more);
+}
+
 }  // namespace headroom

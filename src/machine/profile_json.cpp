@@ -108,12 +108,17 @@ Json efficiency_json(const Efficiency& efficiency) {
 Json fitted_json(const std::vector<FittedEfficiency>& fitted) {
   Json json = Json::array();
   for (const FittedEfficiency& one : fitted) {
+    Json runs = Json::array();
+    for (const FittingRun& run : one.fitted_to) {
+      runs.push_back({{"model", run.model}, {"plan", run.plan}, {"time_s", run.time_s}});
+    }
     json.push_back({{"purpose", name_of(one.purpose)},
                     {"dtype", name_of(one.dtype)},
                     {"fractions", efficiency_json(one.fractions)},
                     {"deviations", efficiency_json(one.deviations)},
                     {"range", one.range},
-                    {"runs", one.runs}});
+                    {"runs", one.runs},
+                    {"fitted_to", std::move(runs)}});
   }
   return json;
 }

@@ -211,6 +211,7 @@ DType read_activation_type(const Reader& reader) {
 
 FittedEfficiency read_fitted(const Reader& reader) {
   constexpr Bounds kDeviation{0, 10};
+  constexpr Bounds kRunSeconds{0, 1e9};
   FittedEfficiency fitted;
   const std::string purpose = reader.text("purpose");
   const bool trains = purpose == name_of(Purpose::train);
@@ -223,6 +224,14 @@ FittedEfficiency read_fitted(const Reader& reader) {
   fitted.deviations = read_efficiency(reader.object("deviations"), kDeviation);
   fitted.range = reader.within(kDeviation, "range");
   fitted.runs = reader.count("runs");
+  if (!reader.has("fitted_to")) return fitted;
+  for (const Reader& run : reader.objects("fitted_to")) {
+    fitted.fitted_to.push_back(
+        {run.text("model"), run.text("plan"), run.within(kRunSeconds, "time_s")});
+  }
+  if (static_cast<std::int64_t>(fitted.fitted_to.size()) != fitted.runs) {
+    reader.fail("\"fitted_to\" has not as many runs as \"runs\" says");
+  }
   return fitted;
 }
 

@@ -9,17 +9,18 @@ namespace headroom {
 namespace {
 
 constexpr EngineInfo kEngines[] = {
-    {"vllm", "docs.vllm.ai, engine arguments and parallelism, 0.8.5", Engine::vllm, Purpose::serve},
-    {"sglang", "docs.sglang.io, server arguments, 2026", Engine::sglang, Purpose::serve},
-    {"tensorrt-llm", "nvidia.github.io/TensorRT-LLM, trtllm-serve, 1.0", Engine::tensorrt_llm,
+    {"vllm", "0.32.0", "2026-10-20", "vllm/engine/arg_utils.py, vllm-project/vllm", Engine::vllm,
      Purpose::serve},
-    {"llama.cpp",
-     "github.com/ggml-org/llama.cpp, tools/server/README.md and docs/multi-gpu.md, 2026",
+    {"sglang", "0.5.23", "2026-10-30", "sglang/srt/server_args.py, sgl-project/sglang",
+     Engine::sglang, Purpose::serve},
+    {"tensorrt-llm", "00209af", "2026-11-27", "tensorrt_llm/commands/serve.py, NVIDIA/TensorRT-LLM",
+     Engine::tensorrt_llm, Purpose::serve},
+    {"llama.cpp", "0c1e57098", "2026-10", "tools/server/README.md, ggml-org/llama.cpp",
      Engine::llama_cpp, Purpose::serve},
-    {"megatron", "docs.nvidia.com/megatron-core, parallelism strategies guide, 2026",
+    {"megatron", "core_v0.19.0", "2026-08-19", "megatron/training/arguments.py, NVIDIA/Megatron-LM",
      Engine::megatron, Purpose::train},
-    {"torchtitan", "github.com/pytorch/torchtitan, config/job_config.py, 0.2", Engine::torchtitan,
-     Purpose::train},
+    {"torchtitan", "0.2.2", "2026-02-20", "torchtitan/config/job_config.py, pytorch/torchtitan",
+     Engine::torchtitan, Purpose::train},
 };
 static_assert(detail::lists_every<kEngines>(&EngineInfo::engine));
 
@@ -41,6 +42,11 @@ std::span<const EngineInfo> engines() noexcept { return kEngines; }
 
 const EngineInfo& info(Engine engine) noexcept {
   return kEngines[static_cast<std::size_t>(engine)];
+}
+
+std::string release_of(Engine engine) {
+  const EngineInfo& about = info(engine);
+  return fmt::format("{} {} ({})", about.name, about.version, about.date);
 }
 
 EngineCommand engine_command(Engine engine, const PlanQuestion& question,

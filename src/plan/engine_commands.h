@@ -30,6 +30,10 @@ void add_llama_cpp_load(const PlanQuestion& question, std::int64_t sequences, Co
                                               const PlanChoice& choice);
 [[nodiscard]] EngineCommand megatron_command(const PlanQuestion& question,
                                              const PlanChoice& choice);
+/// Adds the options that build a decoder in Megatron-LM, for sequences of `seq_len` tokens, and
+/// notes the parts that no option builds.
+void add_megatron_model(const ModelSpec& spec, std::int64_t seq_len, const ParallelPlan& plan,
+                        CommandWords& words, EngineCommand& command);
 [[nodiscard]] EngineCommand torchtitan_command(const PlanQuestion& question,
                                                const PlanChoice& choice);
 

@@ -103,6 +103,11 @@ class Predictor {
 
   [[nodiscard]] const MeasuredRun& run() const noexcept { return run_; }
 
+  /// The run as the machine's file names it.
+  [[nodiscard]] FittingRun named() const {
+    return {run_.question.model.spec.name, describe(choice_.parallel), run_.time_s};
+  }
+
  private:
   [[nodiscard]] DeviceRates rates_at(const Efficiency& efficiency) const {
     DeviceRates rates = run_.question.rates;
@@ -262,6 +267,7 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
   fit.efficiency.runs = static_cast<std::int64_t>(runs.size());
   for (Predictor& predictor : predictors) {
     const Efficiency& after = fit.efficiency.fractions;
+    fit.efficiency.fitted_to.push_back(predictor.named());
     fit.runs.push_back({predictor.run().name, predictor.run().time_s, predictor.seconds(fit.before),
                         predictor.seconds(after), predictor.run().memory_bytes,
                         predictor.allocated(after)});

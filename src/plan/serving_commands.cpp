@@ -19,12 +19,20 @@ bool caches_in_float8(const PlanQuestion& question) {
   return question.query.kv_cache.key_type == KvType::float8;
 }
 
-/// Weights that the engine converts while it loads them, by `--quantization`.
+/// Weights that the engine converts while it loads them, by `--quantization`. vLLM left
+/// bitsandbytes to a plugin.
 void add_weights(const PlanQuestion& question, CommandWords& words, EngineCommand& command) {
   if (!question.query.weights) return;
   const WeightType type = *question.query.weights;
   if (type == WeightType::float8) return words.add("--quantization", "fp8");
-  if (type == WeightType::nf4) return words.add("--quantization", "bitsandbytes");
+  if (type == WeightType::nf4 && command.engine == Engine::sglang) {
+    return words.add("--quantization", "bitsandbytes");
+  }
+  if (type == WeightType::nf4) {
+    command.notes.emplace_back(
+        "nf4 weights need vLLM's plugin for bitsandbytes, and then --quantization bitsandbytes");
+    return;
+  }
   const bool is_plain = type == WeightType::bfloat16 || type == WeightType::float16;
   if (is_plain) return;
   command.notes.push_back(

@@ -93,6 +93,17 @@ class GemmFormulas {
   BatchFormula count_;
 };
 
+/// Rates of a type, and the ranges of times predicted with them.
+struct RangedRates {
+  EffectiveRates rates;
+  TimeRanges range;
+};
+
+RangedRates ranged_rates(const DatasheetRates& sheet, DType dtype) {
+  return {effective_rates(sheet, Purpose::serve, dtype),
+          efficiency_of(sheet, Purpose::serve, dtype).range};
+}
+
 /// The compiled figures of a graph.
 class SweepProgram {
  public:
@@ -118,9 +129,9 @@ class SweepProgram {
   }
 
   /// Makes fill() compute times at these rates.
-  void start_times(const EffectiveRates& others, const EffectiveRates& layer_gemms) {
+  void start_times(const RangedRates& others, const RangedRates& layer_gemms) {
     for (const NodeFormulas& node : nodes_) {
-      const EffectiveRates& rates = node.layer_gemm ? layer_gemms : others;
+      const EffectiveRates& rates = node.layer_gemm ? layer_gemms.rates : others.rates;
       AffineReal compute = node.flops.real_with(values_);
       AffineReal memory = node.bytes.real_with(values_);
       compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
@@ -128,7 +139,8 @@ class SweepProgram {
       const bool tiled = node.gemm && rates.processors > 0;
       steps_.push_back(
           {node.kernels * rates.kernel_s, compute, memory,
-           tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt});
+           tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt,
+           node.layer_gemm ? layer_gemms.range : others.range});
     }
   }
 
@@ -144,17 +156,32 @@ class SweepProgram {
     for (const Affine& peak : peaks_) {
       row.activation_bytes = std::max(row.activation_bytes, peak.at(batch));
     }
-    if (steps_.empty()) return;
-    double seconds = 0;
-    const auto real = static_cast<double>(batch);
-    for (const Step& step : steps_) {
-      const double share = step.gemm ? step.gemm->tiled_share(real) : 1;
-      seconds += step.fixed_s + std::max(share * step.compute.at(real), step.memory.at(real));
-    }
-    row.time_s = seconds;
+    if (!steps_.empty()) fill_times(row);
   }
 
  private:
+  /// As detail::assumed_time(), operator by operator.
+  void fill_times(SweepRow& row) const {
+    double seconds = 0;
+    double low_s = 0;
+    double high_s = 0;
+    const auto batch = static_cast<double>(row.workload.batch_size);
+    for (const Step& step : steps_) {
+      const double share = step.gemm ? step.gemm->tiled_share(batch) : 1;
+      const double arithmetic_s = share * step.compute.at(batch);
+      const double memory_s = step.memory.at(batch);
+      const double step_s = step.fixed_s + std::max(arithmetic_s, memory_s);
+      const double bound_s = arithmetic_s > memory_s ? arithmetic_s : 0;
+      const double factor = 1 + (step_s > 0 ? step.range.of(bound_s / step_s) : 0);
+      seconds += step_s;
+      low_s += step_s / factor;
+      high_s += step_s * factor;
+    }
+    row.time_s = seconds;
+    row.time_low_s = low_s;
+    row.time_high_s = high_s;
+  }
+
   enum Figure : std::size_t {
     kWeights,
     kMatrix,
@@ -177,6 +204,7 @@ class SweepProgram {
     AffineReal compute;
     AffineReal memory;
     std::optional<GemmOfBatch> gemm;
+    TimeRanges range;
   };
 
   static std::optional<GemmFormulas> formulas_of(const Op& op, const Bindings& sizes) {
@@ -353,8 +381,8 @@ class Sweep {
       program.start(row.workload);
       set_kv_cache(program, row);
       if (sheet == nullptr) return;
-      program.start_times(effective_rates(*sheet, Purpose::serve, row.workload.dtype),
-                          effective_rates(*sheet, Purpose::serve, row.workload.arithmetic_type()));
+      program.start_times(ranged_rates(*sheet, row.workload.dtype),
+                          ranged_rates(*sheet, row.workload.arithmetic_type()));
     };
     start();
     for (const auto& batch : axis(grid_.batch_size)) {
@@ -365,7 +393,10 @@ class Sweep {
       if (has_towers || !program.is_affine_in_batch()) start();
       program.fill(row);
       if (machine_ && sheet == nullptr) {
-        row.time_s = predict_time(spec_, row.workload, *machine_, {}).total_s;
+        const TimePrediction time = predict_time(spec_, row.workload, *machine_, {});
+        row.time_s = time.total_s;
+        row.time_low_s = time.low_s;
+        row.time_high_s = time.high_s;
       }
       if (!sink_(row)) return false;
     }

@@ -17,35 +17,6 @@ std::string launcher(const PlanQuestion& question) {
                     : fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, node);
 }
 
-/// The routed experts of any layer; null without.
-const ExpertsSpec* experts_of(const StackSpec& stack) {
-  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
-    const FfnSpec& ffn = stack.ffn_of(variant);
-    if (ffn.experts) return &*ffn.experts;
-  }
-  return nullptr;
-}
-
-/// The sizes of a decoder that Megatron-LM does not read from a checkpoint.
-void add_sizes(const ModelSpec& spec, CommandWords& words) {
-  const StackSpec& stack = spec.main_stack();
-  const AttentionSpec& attention = stack.self_attention;
-  words.add("--num-layers", stack.num_layers);
-  words.add("--hidden-size", spec.hidden_size);
-  words.add("--ffn-hidden-size", stack.ffn.intermediate_size);
-  words.add("--num-attention-heads", attention.num_attention_heads);
-  if (attention.num_key_value_heads != attention.num_attention_heads) {
-    words.add("--group-query-attention");
-    words.add("--num-query-groups", attention.num_key_value_heads);
-  }
-  if (attention.latent) words.add("--multi-latent-attention");
-  const ExpertsSpec* const experts = experts_of(stack);
-  if (experts == nullptr) return;
-  words.add("--num-experts", experts->num_experts);
-  words.add("--moe-router-topk", experts->num_experts_per_tok);
-  words.add("--moe-ffn-hidden-size", experts->intermediate_size);
-}
-
 /// Layers of every chunk of the pipeline. Megatron-LM divides them evenly, perhaps with the
 /// embedding and the loss as a layer each (megatron/training/arguments.py).
 void add_megatron_layers(const PlanQuestion& question, const ParallelPlan& plan,
@@ -81,6 +52,16 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
   if (plan.expert > 1 && plan.expert_exchange == ExpertExchange::by_node) {
     words.add("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
   }
+}
+
+/// Collectives of data parallelism beside the passes.
+void add_megatron_overlap(const PlanChoice& choice, CommandWords& words) {
+  const bool by_zero = choice.overlap == DataOverlap::by_zero;
+  const bool overlaps =
+      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
+  if (!overlaps || choice.parallel.replicas() == 1) return;
+  words.add("--overlap-grad-reduce");
+  if (choice.zero != Zero::none) words.add("--overlap-param-gather");
 }
 
 void add_megatron_zero(const PlanChoice& choice, CommandWords& words) {
@@ -252,15 +233,17 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   }
   EngineCommand command{Engine::megatron, {}, {}};
   CommandWords words(launcher(question) + " pretrain_gpt.py");
-  add_sizes(question.model.spec, words);
-  words.add("--seq-length", question.load.seq_len);
-  words.add("--max-position-embeddings", question.load.seq_len);
+  add_megatron_model(question.model.spec, question.load.seq_len, choice.parallel, words, command);
   words.add("--micro-batch-size", choice.micro_batch);
   words.add("--global-batch-size", question.load.batch_size);
   add_megatron_degrees(question, choice, words, command);
   add_megatron_zero(choice, words);
+  add_megatron_overlap(choice, words);
   add_megatron_recomputation(choice.recompute, words);
   if (choice.offload_layers > 0) words.add("--cpu-offloading-num-layers", choice.offload_layers);
+  // Otherwise Transformer Engine chooses a kernel that keeps no scores.
+  const bool fused = question.query.attention == AttentionImplementation::fused;
+  if (!fused) words.add("--attention-backend", "unfused");
   if (question.query.dtype == DType::bfloat16) words.add("--bf16");
   if (question.query.dtype == DType::float16) words.add("--fp16");
   add_megatron_recipe(question.query.states.recipe, words);
@@ -269,8 +252,7 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
   note_megatron_loss(choice, command);
   command.notes.emplace_back(
-      "norms, activation, positions and tied embeddings of the model, data and learning rate are "
-      "not in the command");
+      "data, tokenizer, initialisation and learning rate are not in the command");
   command.text = words.text();
   return command;
 }

@@ -166,6 +166,7 @@ class Pass {
       return serving_kernel_seconds(sheet.architecture, computed_type(sheet, type));
     };
     prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
+    prediction.efficiency_source = efficiency_source_of(sheet, Purpose::serve, dtype_);
     prediction.kernel_s = kernel_seconds(activation_type_);
     prediction.layer_gemm_kernel_s = kernel_seconds(dtype_);
     if (dtype_ != activation_type_) prediction.layer_gemm_type = dtype_;

@@ -176,7 +176,7 @@ Document to_document(const FitReport& report) {
           with_separators(question.load.batch_size),
           is_limited_by_positions(report) ? ", the positions that the model has learned" : ""));
   if (report.result.fits && question.rates.have_speed()) add_iteration(report, document);
-  if (!report.engine_command.empty()) add("command", report.engine_command);
+  add_engine(report.engine_command, report.engine, document);
   const PlanMemory& memory = report.result.figures.memory;
   document.blocks.push_back(memory_table(memory, question.rates.memory_bytes));
   const auto add_table = [&](const char* heading, bool is_empty, Table (*table)(const FitReport&)) {
@@ -200,8 +200,7 @@ Json to_json(const FitReport& report) {
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
   json.update(result_json(report.result, report.question));
-  json["engine_command"] =
-      report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
+  add_engine(report.engine_command, report.engine, json);
   json["communication"] = Json::array();
   for (const Communication& row : report.communication) {
     json["communication"].push_back({{"group", name_of(row.group)},

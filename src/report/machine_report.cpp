@@ -85,13 +85,15 @@ void add_memory(const char* label, const MemoryFigure& figure, Document& documen
                                        name_of(figure.basis), figure.source));
 }
 
-void add_efficiency(const char* label, const SourcedEfficiency& reached, Document& document) {
+void add_efficiency(const char* label, const DatasheetRates& rates, Purpose purpose, DType dtype,
+                    Document& document) {
+  const SourcedEfficiency reached = efficiency_of(rates, purpose, dtype);
   const Efficiency& fractions = reached.fractions;
   document.add_line(
       label, fmt::format("{:.0f} % of arithmetic, {:.0f} % of memory and {:.0f} % of "
                          "network bandwidth ({}: {})",
                          100 * fractions.matrix, 100 * fractions.memory, 100 * fractions.network,
-                         name_of(reached.origin), reached.source));
+                         name_of(reached.origin), efficiency_source_of(rates, purpose, dtype)));
 }
 
 void add_rates(const DatasheetRates& rates, Document& document) {
@@ -116,9 +118,9 @@ void add_rates(const DatasheetRates& rates, Document& document) {
     document.add_line("processors",
                       fmt::format("{} ({})", rates.processors->count, rates.processors->source));
   }
-  add_efficiency("serving 16 bit", efficiency_of(rates, Purpose::serve, DType::bfloat16), document);
-  add_efficiency("serving 8 bit", efficiency_of(rates, Purpose::serve, DType::float8), document);
-  add_efficiency("training", efficiency_of(rates, Purpose::train, DType::bfloat16), document);
+  add_efficiency("serving 16 bit", rates, Purpose::serve, DType::bfloat16, document);
+  add_efficiency("serving 8 bit", rates, Purpose::serve, DType::float8, document);
+  add_efficiency("training", rates, Purpose::train, DType::bfloat16, document);
   document.add_line("source", rates.source);
   if (!rates.url.empty()) document.add_line("", rates.url);
 }

@@ -145,7 +145,7 @@ Document to_document(const SplitReport& report) {
                                          duration(time.high_s)));
   document.add_line("TTFT", fmt::format("{} for one prompt", duration(time.ttft_s)));
   document.add_line("throughput", grouped(time.tokens_per_s, 1) + " tokens/s");
-  document.add_line("command", report.command);
+  add_engine(report.command, Engine::llama_cpp, document);
   document.blocks.push_back(memory_table(report));
   document.blocks.push_back(Heading{"Other splits"});
   document.blocks.push_back(split_table(report));
@@ -161,7 +161,7 @@ Json to_json(const SplitReport& report) {
   json["split"] = json_of(report.result, report);
   json["others"] = Json::array();
   for (const SplitFigures& one : report.others) json["others"].push_back(json_of(one, report));
-  json["engine_command"] = report.command;
+  add_engine(report.command, Engine::llama_cpp, json);
   return json;
 }
 

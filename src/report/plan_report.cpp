@@ -137,7 +137,7 @@ Document to_document(const PlanReport& report) {
                   describe_bytes(question.rates.memory_bytes)));
   add("range", fmt::format("{} to {}, for nine of ten runs", duration(best.figures.time.low_s),
                            duration(best.figures.time.high_s)));
-  if (!report.engine_command.empty()) add("command", report.engine_command);
+  add_engine(report.engine_command, report.engine, document);
   document.blocks.push_back(plan_table(report));
   if (report.lists_front) {
     document.blocks.push_back(Heading{"Pareto front: no other plan is both smaller and faster"});
@@ -155,8 +155,7 @@ Json to_json(const PlanReport& report) {
   json["verdict"] = verdict_json(!report.plans.empty(), verdict_of(report));
   json["evaluated"] = report.search.evaluated;
   json["fitting"] = report.search.fitting;
-  json["engine_command"] =
-      report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
+  add_engine(report.engine_command, report.engine, json);
   json["plans"] = Json::array();
   for (const PlanResult& result : report.plans) {
     json["plans"].push_back(result_json(result, report.question));

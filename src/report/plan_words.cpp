@@ -285,6 +285,24 @@ bool offloads(const PlanChoice& choice) {
 
 }  // namespace
 
+void add_engine(const std::string& command, std::optional<Engine> engine, Document& document) {
+  if (command.empty() || !engine) return;
+  document.add_line("command", command);
+  document.add_line("options", fmt::format("of {}, {}", release_of(*engine), info(*engine).source));
+}
+
+void add_engine(const std::string& command, std::optional<Engine> engine, Json& json) {
+  const bool has_command = !command.empty() && engine;
+  json["engine_command"] = has_command ? Json(command) : Json(nullptr);
+  json["engine"] = nullptr;
+  if (!has_command) return;
+  const EngineInfo& about = info(*engine);
+  json["engine"] = {{"name", about.name},
+                    {"version", about.version},
+                    {"date", about.date},
+                    {"source", about.source}};
+}
+
 void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Document& document) {
   if (!offloads(choice)) return;
   const DeviceRates& rates = question.rates;

@@ -47,6 +47,11 @@ void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Docum
 /// Likewise, to the machine of question_json().
 void add_host_link(const PlanQuestion& question, const PlanChoice& choice, Json& json);
 
+/// The command of an engine, and the release that has its options; nothing without a command.
+void add_engine(const std::string& command, std::optional<Engine> engine, Document& document);
+/// Likewise; null without a command.
+void add_engine(const std::string& command, std::optional<Engine> engine, Json& json);
+
 [[nodiscard]] Json question_json(const PlanQuestion& question, std::string_view schema);
 [[nodiscard]] Json plan_json(const PlanChoice& choice);
 [[nodiscard]] Json result_json(const PlanResult& result, const PlanQuestion& question);

@@ -171,7 +171,7 @@ Document to_document(const ServeReport& report) {
     document.add_line("price", fmt::format("{:.2f} per hour · {:.3g} per million output tokens",
                                            price->per_hour, price->per_million_output_tokens));
   }
-  if (!report.engine_command.empty()) document.add_line("command", report.engine_command);
+  add_engine(report.engine_command, report.engine, document);
   document.blocks.emplace_back(latency_table(plan.figures));
   document.blocks.emplace_back(Heading{"Load of one replica"});
   document.blocks.emplace_back(replica_table(plan.figures));
@@ -196,8 +196,7 @@ Json to_json(const ServeReport& report) {
   json["price_per_hour"] = price ? Json(price->per_hour) : Json(nullptr);
   json["price_per_million_output_tokens"] =
       price ? Json(price->per_million_output_tokens) : Json(nullptr);
-  json["engine_command"] =
-      report.engine_command.empty() ? Json(nullptr) : Json(report.engine_command);
+  add_engine(report.engine_command, report.engine, json);
   json["simulated_plans"] = report.simulated;
   json["plans"] = Json::array();
   for (const ServedPlan& plan : report.plans) {

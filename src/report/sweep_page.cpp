@@ -59,6 +59,10 @@ std::vector<FigureColumn> figure_columns(const SweepReport& report) {
   if (!report.machine.empty()) {
     add(milliseconds_column("time_s", "Time"),
         [](const SweepRow& row) { return cell_or_none(row.time_s); });
+    add(milliseconds_column("time_low_s", "From"),
+        [](const SweepRow& row) { return cell_or_none(row.time_low_s); });
+    add(milliseconds_column("time_high_s", "To"),
+        [](const SweepRow& row) { return cell_or_none(row.time_high_s); });
   }
   add_flops("matrix_flops", "Matrix", &SweepRow::matrix_flops);
   if (training) {

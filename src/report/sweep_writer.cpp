@@ -16,7 +16,9 @@ constexpr std::string_view kSweepHeader =
     "phase,attention,recompute,kernels,weights,dtype,arithmetic,kv_key_dtype,kv_value_dtype,"
     "enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
-    "activation_bytes,kv_cache_bytes,time_s,images,image_height,image_width,audio,audio_seconds\n";
+    "activation_bytes,kv_cache_bytes,time_s,time_low_s,time_high_s,images,image_height,image_width,"
+    "audio,"
+    "audio_seconds\n";
 
 void append_value(std::string& text, Integer value) {
   const bool fits = value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
@@ -120,6 +122,8 @@ void SweepWriter::append_figures(const SweepRow& row, std::string& text) {
   append_number(text, "activation_bytes", true, row.activation_bytes);
   append_number(text, "kv_cache_bytes", has_cache_ && !training, row.kv_cache_bytes);
   append_number(text, "time_s", row.time_s.has_value(), row.time_s.value_or(0));
+  append_number(text, "time_low_s", row.time_low_s.has_value(), row.time_low_s.value_or(0));
+  append_number(text, "time_high_s", row.time_high_s.has_value(), row.time_high_s.value_or(0));
   const WorkloadImages& images = row.workload.images;
   append_number(text, "images", has_tower_, Integer{images.count});
   append_number(text, "image_height", images.count > 0, Integer{images.size.height});

@@ -57,7 +57,7 @@ std::string machine_text(const TimePrediction& time) {
       time.machine, 100 * fractions.matrix, 100 * fractions.memory,
       fixed_times_text({time.kernel_s, time.layer_gemm_kernel_s, time.layer_gemm_type},
                        "operator with weights"),
-      name_of(time.efficiency->origin), time.efficiency->source);
+      name_of(time.efficiency->origin), time.efficiency_source);
 }
 
 Json bound_json(std::optional<Bound> bound) { return bound ? Json(name_of(*bound)) : nullptr; }
@@ -70,7 +70,7 @@ Json efficiency_json(const TimePrediction& time) {
           {"kernel_s", time.kernel_s},
           {"layer_gemm_kernel_s", time.layer_gemm_kernel_s},
           {"origin", name_of(efficiency.origin)},
-          {"source", efficiency.source}};
+          {"source", time.efficiency_source}};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Eight measured training steps on B200s: tests/data/training/b200_training_runs.csv, from
 // SimuMax's table. `real_alloc_gib` is max_memory_allocated of Megatron-LM with Transformer Engine.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -233,6 +235,30 @@ TEST_CASE("a machine's file keeps fitted efficiencies and every prediction names
   CHECK(rates.time_range.memory == doctest::Approx(fitted.range));
   CHECK(device_rates(read, Purpose::serve, DType::bfloat16).efficiency_origin !=
         EfficiencyOrigin::fitted);
+  // Model, plan and seconds of the first rows of b200_training_runs.csv.
+  CHECK(rates.efficiency_source.starts_with("fitted to 8 runs: "));
+  CHECK(rates.efficiency_source.ends_with(" and 5 more"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    const MeasuredRun run = measured_runs()[i];
+    const std::string words = fmt::format("{} {} in {:.3g} s", run.question.model.spec.name,
+                                          describe(run.request.choice.parallel), run.time_s);
+    CHECK(rates.efficiency_source.find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("a file of an earlier version, which names no runs, is read") {
+  MachineProfile machine = find_machine("b200");
+  FittedEfficiency fitted = fit_rates(measured_runs()).efficiency;
+  fitted.fitted_to.clear();
+  std::get<DatasheetRates>(machine.rates).fitted = {fitted};
+  std::string text = profile_to_json(machine);
+  const std::string empty = "\"fitted_to\": []";
+  REQUIRE(text.find(empty) != std::string::npos);
+  CHECK_THROWS_AS((void)profile_from_json(text, "b200.json"), Error);
+  text.replace(text.find(empty), empty.size(), "\"fitted_to\": null");
+  const MachineProfile read = profile_from_json(text, "b200.json");
+  CHECK(device_rates(read, Purpose::train, DType::bfloat16).efficiency_source ==
+        "fitted to 8 runs");
 }
 
 TEST_CASE("one measured step brings the others within 15 %") {

@@ -1,5 +1,6 @@
 // Command lines of engines, option by option; engine_command.cpp names the documents.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -132,7 +133,7 @@ TEST_CASE("Megatron-LM divides layers evenly, with the embedding and the loss wh
   const EngineCommand command = engine_command(Engine::megatron, uneven, choice);
   CHECK(command.text.find("pipeline-split") == std::string::npos);
   CHECK(command.notes.front().starts_with("61 layers do not divide evenly into 16 chunks"));
-  CHECK(command.text.find(" --multi-latent-attention --num-experts 256 ") != std::string::npos);
+  CHECK(command.text.find(" --multi-latent-attention ") != std::string::npos);
   CHECK(command.text.ends_with(" --bf16 --fp8-format e4m3 --fp8-recipe blockwise"));
   CHECK(std::ranges::count(command.notes, "the optimizer muon is not in the command") == 1);
 }
@@ -173,8 +174,11 @@ TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and r
   CHECK(command_of(Engine::megatron, question, choice) ==
         "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
         "--ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention "
-        "--num-query-groups 8 --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size "
-        "2 --global-batch-size 64 --tensor-model-parallel-size 2 --sequence-parallel "
+        "--num-query-groups 8 --padded-vocab-size 128256 --untie-embeddings-and-output-weights "
+        "--normalization RMSNorm --norm-epsilon 1e-05 --swiglu --disable-bias-linear --seq-length "
+        "8192 --max-position-embeddings 8192 --position-embedding-type rope --rotary-base 500000 "
+        "--attention-dropout 0 --hidden-dropout 0 --micro-batch-size 2 --global-batch-size 64 "
+        "--tensor-model-parallel-size 2 --sequence-parallel "
         "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 4 "
         "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
         "--recompute-num-layers 4 --bf16");
@@ -186,6 +190,91 @@ TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and r
         "--parallelism.pipeline_parallel_microbatch_size 2 "
         "--parallelism.fsdp_reshard_after_forward never --activation_checkpoint.mode selective "
         "--activation_checkpoint.selective_ac_option 4");
+}
+
+// Megatron-LM's own configuration of a small DeepSeek-V3, with 61 layers, 256 experts and three
+// dense layers in place of its 14, 64 and three: tests/functional_tests/test_cases/mixtral/
+// deepseekv3_proxy_flex_tp1pp4emp16etp1cp1_release/model_config.yaml, core_v0.19.0. Sigmoids need
+// no pre-softmax.
+TEST_CASE("Megatron-LM's command builds DeepSeek-V3 as its own configuration does") {
+  const PlanQuestion question = asked("deepseek-v3", Purpose::train);
+  PlanChoice choice;
+  choice.parallel.data = 16;
+  choice.parallel.expert = 16;
+  const EngineCommand command = engine_command(Engine::megatron, question, choice);
+  const std::string text = command.text + " ";
+  for (const char* const words : {"--num-layers 61",
+                                  "--hidden-size 7168",
+                                  "--ffn-hidden-size 18432",
+                                  "--num-attention-heads 128",
+                                  "--position-embedding-type rope",
+                                  "--rotary-base 10000",
+                                  "--normalization RMSNorm",
+                                  "--norm-epsilon 1e-06",
+                                  "--swiglu",
+                                  "--untie-embeddings-and-output-weights",
+                                  "--multi-latent-attention",
+                                  "--qk-layernorm",
+                                  "--disable-bias-linear",
+                                  "--attention-dropout 0",
+                                  "--hidden-dropout 0",
+                                  "--num-experts 256",
+                                  "--moe-layer-freq '([0]*3+[1]*58)'",
+                                  "--moe-ffn-hidden-size 2048",
+                                  "--moe-shared-expert-intermediate-size 2048",
+                                  "--moe-router-topk 8",
+                                  "--moe-grouped-gemm",
+                                  "--moe-router-group-topk 4",
+                                  "--moe-router-num-groups 8",
+                                  "--moe-router-topk-scaling-factor 2.5",
+                                  "--moe-router-score-function sigmoid",
+                                  "--moe-router-enable-expert-bias",
+                                  "--moe-router-bias-update-rate 0.001",
+                                  "--q-lora-rank 1536",
+                                  "--kv-lora-rank 512",
+                                  "--qk-head-dim 128",
+                                  "--qk-pos-emb-head-dim 64",
+                                  "--v-head-dim 128",
+                                  "--rotary-scaling-factor 40",
+                                  "--mscale 1",
+                                  "--mscale-all-dim 1",
+                                  "--moe-token-dispatcher-type alltoall",
+                                  "--overlap-grad-reduce"}) {
+    CHECK_MESSAGE(text.find(fmt::format(" {} ", words)) != std::string::npos, words);
+  }
+  for (const std::string& note : command.notes) CHECK(note.find("no option builds") != 0);
+}
+
+TEST_CASE("Megatron-LM's command builds other models, and names what no option builds") {
+  const auto text_of = [](const char* model) {
+    return command_of(Engine::megatron, asked(model, Purpose::train), {}) + " ";
+  };
+  const auto has = [](const std::string& text, const char* words) {
+    return text.find(fmt::format(" {} ", words)) != std::string::npos;
+  };
+  const std::string qwen = text_of("qwen3-30b-a3b");
+  // 32 heads of 128 from 2,048.
+  CHECK(has(qwen, "--kv-channels 128"));
+  CHECK(has(qwen, "--qk-layernorm"));
+  CHECK_FALSE(has(qwen, "--moe-router-pre-softmax"));  // the chosen weights sum to 1
+  CHECK_FALSE(has(qwen, "--moe-layer-freq"));
+  CHECK(has(text_of("deepseek-v2"), "--moe-router-pre-softmax"));
+  const std::string gpt = text_of("gpt2");
+  CHECK(has(gpt, "--openai-gelu"));
+  CHECK(has(gpt, "--max-position-embeddings 1024"));
+  CHECK(has(gpt, "--hidden-dropout 0.1"));
+  CHECK_FALSE(has(gpt, "--disable-bias-linear"));
+  CHECK_FALSE(has(gpt, "--untie-embeddings-and-output-weights"));
+  CHECK(has(text_of("qwen2.5-7b"), "--disable-bias-linear --add-qkv-bias"));
+  CHECK(has(text_of("llama-3.1-8b"), "--use-rope-scaling --rope-scaling-factor 8"));
+  const std::string oss = text_of("gpt-oss-20b");
+  CHECK(has(oss, "--softmax-type learnable"));
+  CHECK(has(oss, "--window-size 127,0"));
+  const EngineCommand gemma =
+      engine_command(Engine::megatron, asked("gemma-2-9b", Purpose::train), {});
+  CHECK(std::ranges::any_of(gemma.notes, [](const std::string& note) {
+    return note.starts_with("no option builds the places of norms");
+  }));
 }
 
 // Megatron-LM, megatron/training/arguments.py; torchtitan 0.2, config/job_config.py, whose

@@ -151,9 +151,11 @@ TEST_CASE("a sweep's times equal those of analyze on the same machine") {
   grid.weights = {WeightType::float32, WeightType::bfloat16};
   grid.arithmetic = {DType::bfloat16, DType::float8};
   for (const SweepRow& row : rows_of(spec, grid, machine)) {
-    CHECK(row.time_s.value() == doctest::Approx(predict_time(converted(spec, row.workload.weights),
-                                                             row.workload, machine, {})
-                                                    .total_s));
+    const TimePrediction time =
+        predict_time(converted(spec, row.workload.weights), row.workload, machine, {});
+    CHECK(row.time_s.value() == doctest::Approx(time.total_s));
+    CHECK(row.time_low_s.value() == doctest::Approx(time.low_s));
+    CHECK(row.time_high_s.value() == doctest::Approx(time.high_s));
   }
 }
 

@@ -55,6 +55,38 @@ TEST_CASE("vLLM's first engine words its memory in another way") {
   CHECK(std::abs(difference("llama-3-8b", log, Quantity::weight_bytes)) < kPrintedTolerance);
 }
 
+// The log's lines: (71.29 - 14.96 - 1.79 - 1.26) GiB, a share of 0.9 of 79.22 GiB.
+TEST_CASE("vLLM's memory for the cache is its share of the device, without weights and runtime") {
+  const EngineLog log = log_of("vllm_llama-3-8b_v0.log");
+  CHECK(log.device_bytes == doctest::Approx(79.22 * kBytesOfGiB));
+  CHECK(log.memory_share == doctest::Approx(0.9));
+  const DeviceRates device =
+      device_rates(find_machine("h100-80gb"), Purpose::serve, DType::bfloat16);
+  const Model model = load_model("llama-3-8b");
+  const Quantity available = Quantity::kv_cache_available_bytes;
+  CHECK(!predicted_start(model, log).amounts.contains(available));
+  const auto predicted =
+      static_cast<double>(count_of(predicted_start(model, log, device), available));
+  CHECK(predicted == doctest::Approx(53.29 * kBytesOfGiB).epsilon(0.05));
+}
+
+TEST_CASE("blocks are tokens over the block that the log states, or 16") {
+  const std::string lines =
+      "INFO worker.py:1] Available KV cache memory: 7.73 GiB\n"
+      "INFO kv_cache_utils.py:1] GPU KV cache size: 144,768 tokens\n";
+  const EngineLog log = read_engine_log(lines, "log");
+  CHECK(count_of(measured_start(log), Quantity::kv_cache_blocks) == 9048);
+  const EngineLog wide = read_engine_log(
+      "INFO utils.py:1] non-default args: {'block_size': 64, 'gpu_memory_utilization': 0.95}\n" +
+          lines,
+      "log");
+  CHECK(wide.memory_share == doctest::Approx(0.95));
+  CHECK(count_of(measured_start(wide), Quantity::kv_cache_blocks) == 2262);
+  const ComparedRun predicted = predicted_start(load_model("qwen2.5-1.5b"), wide);
+  CHECK(count_of(predicted, Quantity::kv_cache_blocks) ==
+        count_of(predicted, Quantity::kv_cache_tokens) / 64);
+}
+
 TEST_CASE("llama.cpp's log of gpt-oss-20b prints the cells of both kinds of layers") {
   const EngineLog log = log_of("llama_cpp_gpt-oss-20b.log");
   CHECK(log.engine == LogEngine::llama_cpp);
