@@ -137,8 +137,8 @@ struct RunFigures {
 [[nodiscard]] bool has_narrow_weights(const Workload& workload) noexcept;
 
 /// Bytes of the weights as the measured module stores them, without padding: GEMMs of few rows in
-/// the weights' type, of many rows in float32, generation both; a tied embedding table once more if
-/// no layout of its GEMM gives access to single rows.
+/// the weights' type, of many rows in float32, a generation in both if they differ; a tied embedding
+/// table once more if no layout of its GEMM gives access to single rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
 

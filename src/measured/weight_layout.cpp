@@ -54,7 +54,8 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
   Integer bytes = 0;
   if (few) bytes += is_bias ? kFloat32Bytes : stored;
   const bool multiplies_narrow = narrow && layout.activations == ActivationPath::bfloat16;
-  if (many) bytes += is_bias || !multiplies_narrow ? kFloat32Bytes : kBfloat16Bytes;
+  const bool shared = few && !narrow;  // one layout for few rows and many
+  if (many && !shared) bytes += is_bias || !multiplies_narrow ? kFloat32Bytes : kBfloat16Bytes;
   // A readable layout returns the rows of a table; oneDNN's is opaque.
   const bool is_readable = few || layout.backend == Backend::eigen;
   const bool beside = reads.unpacked || (reads.as_table && !is_readable);

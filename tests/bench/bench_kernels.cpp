@@ -101,14 +101,19 @@ void bench_streams() {
   PackedLinear wide(parts, shape.in, {.rows = RowRange::few});
   PackedLinear narrow(parts, shape.in,
                       {.rows = RowRange::few, .storage = measured::HeldType::bfloat16});
-  fmt::print("\nGB/s of {:.0f} MB of weights    read  float32  bfloat16\n", kBytes * 1e-6);
+  const Backend backend = is_available(Backend::onednn) ? Backend::onednn : Backend::eigen;
+  PackedLinear shared(parts, shape.in, {.backend = backend});
+  fmt::print("\nGB/s of {:.0f} MB of weights    read  float32    shared  bfloat16\n",
+             kBytes * 1e-6);
   for (const std::int64_t rows : {1, 2, 4, 8}) {
     const std::vector<double> seconds =
         min_seconds(12, {[&] { g_sink = headroom::bench::read_all(weight); },
                          [&] { wide.run(x.data(), y.data(), rows); },
+                         [&] { shared.run(x.data(), y.data(), rows); },
                          [&] { narrow.run(x.data(), y.data(), rows); }});
-    fmt::print("stream {} rows {:>21.1f} {:>8.1f} {:>8.1f}\n", rows, kBytes / seconds[0] * 1e-9,
-               kBytes / seconds[1] * 1e-9, kBytes / 2 / seconds[2] * 1e-9);
+    fmt::print("stream {} rows {:>21.1f} {:>8.1f} {:>9.1f} {:>9.1f}\n", rows,
+               kBytes / seconds[0] * 1e-9, kBytes / seconds[1] * 1e-9, kBytes / seconds[2] * 1e-9,
+               kBytes / 2 / seconds[3] * 1e-9);
   }
 }
 

@@ -215,15 +215,25 @@ TEST_CASE("weights that multiply bfloat16 activations are counted as they are he
   }
 }
 
+TEST_CASE("a generation holds float32 weights in one layout") {
+  const ModelSpec spec = spec_named("gpt2");
+  PlannedRun run = run_of(spec, {});
+  run.new_tokens = 32;
+  CHECK(memory_of(spec, run).weights == Integer{124439808} * 4);  // the published parameters
+  run.workload.logits = Logits::last;
+  CHECK(memory_of(spec, run).weights == Integer{124439808} * 4);
+}
+
 TEST_CASE("a generation holds the head in one layout, since it needs the last token's logits") {
   const ModelSpec spec = spec_named("gpt2");
   PlannedRun run = run_of(spec, {});
+  run.storage = HeldType::bfloat16;
   run.new_tokens = 32;
   const Integer two_layouts = memory_of(spec, run).weights;
   run.workload.logits = Logits::last;
   CHECK(two_layouts - memory_of(spec, run).weights == Integer{50257} * 768 * 4);
   run.workload.batch_size = 9;  // rows of every pass: the layout for many
-  CHECK(two_layouts - memory_of(spec, run).weights == Integer{50257} * 768 * 4);
+  CHECK(two_layouts - memory_of(spec, run).weights == Integer{50257} * 768 * 2);
 }
 
 TEST_CASE("weights counted before a run are those that it holds, for every family") {

@@ -120,23 +120,33 @@ void apply_epilogue(Epilogue epilogue, const float* bias, const OutputBlock& blo
   }
 }
 
+namespace {
+
+std::unique_ptr<LinearKernel> make_kernel_of_many_rows(const StackedWeights& weights,
+                                                       const LinearOptions& options) {
+  require_products(options);
+  switch (options.backend) {
+    case Backend::eigen:
+      return make_eigen_kernel(weights, options);
+    case Backend::onednn:
+      return make_onednn_kernel(weights, options);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_features,
                            const LinearOptions& options)
     : in_(in_features), out_(0) {
   const StackedWeights weights = stack(parts, in_features, options.storage);
   out_ = weights.out;
-  if (options.rows != RowRange::many) few_ = make_streaming_kernel(weights, options);
-  if (options.rows == RowRange::few) return;
-  require_products(options);
-  switch (options.backend) {
-    case Backend::eigen:
-      many_ = make_eigen_kernel(weights, options);
-      return;
-    case Backend::onednn:
-      many_ = make_onednn_kernel(weights, options);
-      return;
-  }
+  if (options.rows != RowRange::few) many_ = make_kernel_of_many_rows(weights, options);
+  if (options.rows == RowRange::both) few_ = many_->kernel_of_few_rows();
+  if (options.rows != RowRange::many && !few_) few_ = make_streaming_kernel(weights, options);
 }
+
+std::int64_t LinearKernel::most_rows() const { return PackedLinear::kFewRows; }
 
 PackedLinear::PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features,
                            ActivationPath path)
@@ -155,7 +165,7 @@ PackedLinear::PackedLinear(std::span<const GroupPart> parts, std::int64_t in_fea
 }
 
 LinearKernel& PackedLinear::kernel_for(std::int64_t rows) const {
-  if (many_ == nullptr || (few_ != nullptr && rows <= kFewRows)) return *few_;
+  if (many_ == nullptr || (few_ != nullptr && rows <= few_->most_rows())) return *few_;
   return *many_;
 }
 

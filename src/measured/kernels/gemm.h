@@ -28,8 +28,9 @@ enum class ActivationPath {
   bfloat16,  ///< of bfloat16 weights: rounded to 8 significant bits, for any number of rows
 };
 
-/// Numbers of rows that weights are packed for. `both` stores them twice. Every layout works with
-/// any number of rows; only the speed differs.
+/// Numbers of rows that weights are packed for. Every layout works with any number of rows; only
+/// the speed differs. `both` stores float32 weights once, in a layout that serves few rows and
+/// many, and bfloat16 weights twice.
 enum class RowRange { few, many, both };
 
 /// Operation on x·Wᵀ + bias before it is stored; add_residual adds it to y. Programs run
@@ -79,6 +80,11 @@ class LinearKernel {
   [[nodiscard]] virtual std::int64_t weight_bytes() const = 0;
   /// Copies row `row` of W [out, in] to `to`; returns false if the layout is opaque.
   [[nodiscard]] virtual bool read_row(std::int64_t row, float* to) const = 0;
+  /// Most rows that a layer runs here rather than with its kernel for many.
+  [[nodiscard]] virtual std::int64_t most_rows() const;
+  /// A kernel for few rows that reads the weights of this one, which it must not outlive; null if
+  /// only the backend can read its layout.
+  [[nodiscard]] virtual std::unique_ptr<LinearKernel> kernel_of_few_rows() const { return nullptr; }
 };
 
 /// Linear layer of parts stacked along the output: y [rows, out] = f(x [rows, in]·Wᵀ + bias). Runs

@@ -6,6 +6,8 @@
 #ifdef HEADROOM_HAS_ONEDNN
 
 #include <array>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "bfloat16.h"
@@ -13,6 +15,7 @@
 #include "headroom/expr.h"
 #include "onednn_api.h"
 #include "parallel.h"
+#include "weight_stream.h"
 
 namespace headroom::measured {
 
@@ -76,20 +79,27 @@ class OnednnKernel : public LinearKernel {
   OnednnKernel(const StackedWeights& weights, const LinearOptions& options)
       : in_(weights.in),
         out_(weights.out),
-        bias_(weights.bias),
+        has_bias_(!weights.bias.empty()),
         epilogue_(options.epilogue),
         type_(multiplies_bfloat16(options) ? memory::data_type::bf16 : memory::data_type::f32) {
     const auto layout =
         matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any, type_)).weights_desc();
-    weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
-    weight_memory_ = memory(layout, engine_, weight_.data());
-    // oneDNN takes read-only sources as pointers to non-const.
-    AlignedVector<float> copy;
-    memory plain(matrix_desc(in_, out_, Tag::ba), engine_,
-                 const_cast<float*>(contiguous_weights(weights, copy)));
-    dnnl::reorder(plain, weight_memory_).execute(stream_, plain, weight_memory_);
-    stream_.wait();
-    if (!bias_.empty()) bias_memory_ = memory(matrix_desc(1, out_, Tag::ab), engine_, bias_.data());
+    if (options.rows == RowRange::both && options.storage != HeldType::bfloat16) {
+      blocks_ = onednn::output_blocks(layout);
+      if (blocks_ && !can_stream_panels(blocks_->width)) blocks_.reset();
+      if (!blocks_) stream_ = share_stream<float>(weights, epilogue_, StreamSlices::whole_rows);
+    }
+    if (stream_ == nullptr) {
+      bias_ = weights.bias;
+      pack(weights, layout);
+    } else {
+      const memory::desc rows{{in_, out_}, type_, memory::dims{1, stream_->padded_in}};
+      weight_memory_ = memory(rows, engine_, const_cast<float*>(stream_->weight.data()));
+    }
+    if (has_bias_) {
+      bias_memory_ =
+          memory(matrix_desc(1, out_, Tag::ab), engine_, const_cast<float*>(bias().data()));
+    }
   }
 
   void prepare(std::int64_t rows) override { prepared_for(rows); }
@@ -111,9 +121,9 @@ class OnednnKernel : public LinearKernel {
                                                     {DNNL_ARG_SCRATCHPAD, prepared.scratch.get()},
                                                     {DNNL_ARG_BIAS, bias_memory_.get(true)}}};
     prepared.scratch.set_data_handle(scratch);
-    const int count = bias_.empty() ? 4 : 5;
+    const int count = has_bias_ ? 5 : 4;
     dnnl::error::wrap_c_api(
-        dnnl_primitive_execute(prepared.primitive.get(), stream_.get(), count, arguments.data()),
+        dnnl_primitive_execute(prepared.primitive.get(), work_.get(), count, arguments.data()),
         "cannot multiply matrices");
   }
 
@@ -126,8 +136,15 @@ class OnednnKernel : public LinearKernel {
     return in_ * out_ * static_cast<std::int64_t>(bytes);
   }
 
-  /// oneDNN's layout is opaque.
+  /// No row is read from oneDNN's layouts, whose outputs lie far apart.
   [[nodiscard]] bool read_row(std::int64_t /*row*/, float* /*to*/) const override { return false; }
+
+  [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() const override {
+    if (stream_ != nullptr) return make_streaming_kernel(stream_);
+    if (!blocks_) return nullptr;
+    return make_panel_kernel({weight_.data(), in_, out_, blocks_->width, blocks_->stride}, bias_,
+                             epilogue_);
+  }
 
  private:
   /// Primitive and memory objects for one number of rows and threads.
@@ -141,6 +158,18 @@ class OnednnKernel : public LinearKernel {
     std::int64_t scratch_floats = 0;
   };
 
+  /// Copies the weights into `layout`.
+  void pack(const StackedWeights& weights, const memory::desc& layout) {
+    weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
+    weight_memory_ = memory(layout, engine_, weight_.data());
+    // oneDNN takes read-only sources as pointers to non-const.
+    AlignedVector<float> copy;
+    memory plain(matrix_desc(in_, out_, Tag::ba), engine_,
+                 const_cast<float*>(contiguous_weights(weights, copy)));
+    dnnl::reorder(plain, weight_memory_).execute(work_, plain, weight_memory_);
+    work_.wait();
+  }
+
   [[nodiscard]] dnnl::matmul::primitive_desc matmul(std::int64_t rows,
                                                     const memory::desc& weight) const {
     dnnl::primitive_attr attributes;
@@ -148,11 +177,15 @@ class OnednnKernel : public LinearKernel {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto x = matrix_desc(rows, in_, Tag::ab, type_);
     const auto y = matrix_desc(rows, out_, Tag::ab);
-    if (bias_.empty()) {
+    if (!has_bias_) {
       return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, y);
     }
     const auto bias = matrix_desc(1, out_, Tag::ab);
     return onednn::describe<dnnl::matmul>(engine_, attributes, x, weight, bias, y);
+  }
+
+  [[nodiscard]] const PooledVector<float>& bias() const {
+    return stream_ == nullptr ? bias_ : stream_->bias;
   }
 
   [[nodiscard]] bool is_narrow() const noexcept { return type_ == memory::data_type::bf16; }
@@ -181,12 +214,15 @@ class OnednnKernel : public LinearKernel {
 
   std::int64_t in_;
   std::int64_t out_;
-  PooledVector<float> bias_;
+  bool has_bias_;
+  PooledVector<float> bias_;  ///< empty, as weight_, with `stream_`
   PooledVector<float> weight_;
   Epilogue epilogue_;
   memory::data_type type_;  ///< of weights and x; sums and bias are float32
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
-  dnnl::stream stream_{engine_};
+  dnnl::stream work_{engine_};
+  std::optional<onednn::OutputBlocks> blocks_;         ///< of weight_, if few rows read it, too
+  std::shared_ptr<const WeightStream<float>> stream_;  ///< in place of weight_, likewise
   memory weight_memory_;
   memory bias_memory_;
   std::vector<PreparedRun> prepared_;

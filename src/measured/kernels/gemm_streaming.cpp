@@ -75,7 +75,7 @@ void multiply_block(const WeightStream<Weight>& stream, Rows at, Range slice, Co
 template <std::size_t rows, class Weight>
 void multiply_range(const WeightStream<Weight>& stream, Rows at, Range range) {
   constexpr std::size_t kColumns = columns_at_once<Weight>(rows);
-  for (std::int64_t begin = 0; begin < stream.padded_in; begin += kSlice) {
+  for (std::int64_t begin = 0; begin < stream.padded_in; begin += stream.slice_in) {
     const Range slice = stream.slice(begin);
     const Rows part = {at.x + static_cast<std::int64_t>(rows) * begin, at.y};
     const bool accumulate = begin > 0 || stream.epilogue == Epilogue::add_residual;
@@ -111,8 +111,10 @@ enum class Rounding { none, bfloat16 };
 template <class Weight>
 class StreamingKernel : public LinearKernel {
  public:
-  StreamingKernel(WeightStream<Weight> stream, Rounding rounding)
-      : stream_(std::move(stream)), rounding_(rounding) {}
+  using Stream = std::shared_ptr<const WeightStream<Weight>>;
+
+  StreamingKernel(Stream stream, Rounding rounding)
+      : shared_(std::move(stream)), stream_(*shared_), rounding_(rounding) {}
 
   void prepare(std::int64_t /*rows*/) override { (void)scratch(); }
 
@@ -160,7 +162,8 @@ class StreamingKernel : public LinearKernel {
     return first;
   }
 
-  WeightStream<Weight> stream_;
+  Stream shared_;
+  const WeightStream<Weight>& stream_;
   Rounding rounding_;
 };
 
@@ -171,14 +174,18 @@ std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weight
   switch (options.storage) {
     case HeldType::float32:
     case HeldType::stored:
-      return std::make_unique<StreamingKernel<float>>(make_stream<float>(weights, options.epilogue),
-                                                      Rounding::none);
+      return make_streaming_kernel(share_stream<float>(weights, options.epilogue));
     case HeldType::bfloat16:
       return std::make_unique<StreamingKernel<std::uint16_t>>(
-          make_stream<std::uint16_t>(weights, options.epilogue),
+          share_stream<std::uint16_t>(weights, options.epilogue),
           multiplies_bfloat16(options) ? Rounding::bfloat16 : Rounding::none);
   }
   return nullptr;
+}
+
+std::unique_ptr<LinearKernel> make_streaming_kernel(
+    std::shared_ptr<const WeightStream<float>> stream) {
+  return std::make_unique<StreamingKernel<float>>(std::move(stream), Rounding::none);
 }
 
 }  // namespace headroom::measured

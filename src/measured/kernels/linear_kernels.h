@@ -13,6 +13,9 @@ namespace blocks {
 struct Int8Block;
 }
 
+template <class Weight>
+struct WeightStream;
+
 /// Parts to stack into one matrix W [out, in], and their bias [out]; empty if no part has one.
 struct StackedWeights {
   std::int64_t in = 0;
@@ -49,8 +52,29 @@ void apply_epilogue(Epilogue epilogue, const float* bias, const OutputBlock& blo
 /// Streams W once per eight rows of x.
 std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
                                                     const LinearOptions& options);
+/// Likewise with weights that another kernel lays out, too.
+std::unique_ptr<LinearKernel> make_streaming_kernel(
+    std::shared_ptr<const WeightStream<float>> stream);
 std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options);
+
+/// W [out, in] in panels of outputs: element [o, i] is `i·width + o % width` floats behind the
+/// start of panel o / width. The last panel is filled up with zeros.
+struct WeightPanels {
+  const float* first = nullptr;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t width = 0;   ///< outputs per panel
+  std::int64_t stride = 0;  ///< floats from a panel to the next
+};
+
+/// Returns whether panels of this width are whole vectors.
+[[nodiscard]] bool can_stream_panels(std::int64_t width) noexcept;
+
+/// Streams W once for up to three rows of x, from panels and a bias that another kernel holds and
+/// this one must not outlive. `can_stream_panels` must hold of the panels.
+std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels& panels,
+                                                std::span<const float> bias, Epilogue epilogue);
 /// Returns whether oneDNN has kernels for bfloat16 on this processor.
 [[nodiscard]] bool onednn_has_bfloat16() noexcept;
 /// Throws missing_resource in builds without oneDNN.

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 
 #include "aligned.h"
@@ -31,10 +32,11 @@ struct WeightStream {
   std::int64_t in = 0;
   std::int64_t padded_in = 0;
   std::int64_t out = 0;
+  std::int64_t slice_in = kSlice;  ///< inputs per slice
   Epilogue epilogue = Epilogue::none;
 
   [[nodiscard]] Range slice(std::int64_t begin) const {
-    return {begin, std::min(padded_in, begin + kSlice)};
+    return {begin, std::min(padded_in, begin + slice_in)};
   }
   /// Offset of one output's inputs in a slice.
   [[nodiscard]] std::int64_t offset(Range slice, std::int64_t column) const {
@@ -43,7 +45,7 @@ struct WeightStream {
   /// Calls piece(first input, count, offset) for the slices of one output.
   template <class Piece>
   void for_pieces(std::int64_t column, const Piece& piece) const {
-    for (std::int64_t begin = 0; begin < in; begin += kSlice) {
+    for (std::int64_t begin = 0; begin < in; begin += slice_in) {
       const Range inputs = slice(begin);
       piece(begin, std::min(inputs.end, in) - begin, offset(inputs, column));
     }
@@ -102,13 +104,18 @@ float to_float(Weight weight) {
   }
 }
 
+/// Slices of a stream: short ones are read fastest; whole rows are a plain matrix.
+enum class StreamSlices { short_ones, whole_rows };
+
 template <class Weight>
-WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogue) {
+WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogue,
+                                 StreamSlices slices) {
   WeightStream<Weight> stream;
   stream.bias = weights.bias;
   stream.in = weights.in;
   stream.out = weights.out;
   stream.padded_in = round_up(weights.in, kStep);
+  if (slices == StreamSlices::whole_rows) stream.slice_in = stream.padded_in;
   stream.epilogue = epilogue;
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
   std::int64_t first = 0;
@@ -126,6 +133,14 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
     first += columns;
   }
   return stream;
+}
+
+template <class Weight>
+std::shared_ptr<const WeightStream<Weight>> share_stream(
+    const StackedWeights& weights, Epilogue epilogue,
+    StreamSlices slices = StreamSlices::short_ones) {
+  return std::make_shared<const WeightStream<Weight>>(
+      make_stream<Weight>(weights, epilogue, slices));
 }
 
 }  // namespace headroom::measured
