@@ -80,6 +80,14 @@ struct WeightFormat {
   std::int64_t bytes = 0;  ///< in memory
 };
 
+/// Operations by the processor's own counters, beside those that the kernels' operands give.
+struct RetiredOperations {
+  /// float32 operations of all kinds, a fused multiply–add as 2: mean of the timed runs. Empty if
+  /// nothing was counted.
+  std::optional<double> per_run;
+  std::string refusal;  ///< why nothing was counted; empty if something was
+};
+
 /// Machine and build that a measurement is valid for.
 struct MachineContext {
   std::string cpu;
@@ -146,6 +154,7 @@ struct Measurement {
   std::optional<double> ttft_s;  ///< time to first token
   std::optional<double> tpot_s;  ///< time per output token, (total − TTFT)/(new tokens − 1)
   MeasuredCounts counted;
+  std::optional<RetiredOperations> retired{};  ///< empty unless asked for
   MeasuredMemory memory;
   /// Types of the weights by descending bytes; empty unless weights are held as stored.
   std::vector<WeightFormat> weight_formats{};

@@ -47,6 +47,7 @@ struct MeasureCommand {
   std::vector<std::int64_t> tokens;
   std::string save_output;
   bool show_tokens = false;
+  bool counters = false;
   std::optional<measured::ActivationPath> activations;
   OutputOptions output;
   RunOptions run;
@@ -362,6 +363,9 @@ void measure_each(MeasureCommand& command, const std::function<Measured()>& meas
 
 void run_measure(MeasureCommand& command) {
   refuse_ignored_options(command.run, command.options.phase);
+  // Opened before any thread starts, since they count later threads only.
+  std::optional<measured::FloatCounters> counters;
+  if (command.counters) command.options.counters = &counters.emplace();
   if (!command.input.empty() || !command.tokens.empty()) {
     refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
                  "leave it out");
@@ -439,6 +443,10 @@ void add_measure_options(Command app, MeasureCommand& command) {
       .group("Run");
   app.add_text("--save-output", "FILE", command.save_output,
                "Write the outputs of the measured phase as safetensors")
+      .group("Run");
+  app.add_flag("--counters", command.counters,
+               "Show the floating-point operations that the processor's own counters retired, "
+               "where the system permits it")
       .group("Run");
   command.run.generate_only.push_back(
       app.add_flag("--show-tokens", command.show_tokens, "Show the ids of the generated tokens")

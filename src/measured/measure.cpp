@@ -44,7 +44,18 @@ bool is_steady(const std::vector<double>& samples) {
 struct CollectedSamples {
   std::vector<Sample> samples;
   bool interrupted = false;
+  std::optional<RetiredOperations> retired{};
 };
+
+/// Operations of `runs` runs since `before` was read.
+RetiredOperations retired_since(std::optional<double> before, const FloatCounters& counters,
+                                std::size_t runs) {
+  const std::optional<double> after = counters.operations();
+  if (!counters.refusal().empty()) return {std::nullopt, counters.refusal()};
+  if (!before || !after || runs == 0) return {std::nullopt, "a counter could not be read"};
+  if (*after <= *before) return {std::nullopt, "the processor's counters stayed at 0"};
+  return {(*after - *before) / static_cast<double>(runs), {}};
+}
 
 /// Appends a run. Returns false if it was interrupted after others were completed.
 bool add_run(Runner& runner, std::vector<Sample>& samples) {
@@ -63,6 +74,8 @@ CollectedSamples collect_samples(Runner& runner, const MeasureOptions& options,
   CollectedSamples collected;
   std::vector<double> times;
   const int max_runs = options.runs.value_or(kMaxRuns);
+  std::optional<double> retired_before;
+  if (options.counters != nullptr) retired_before = options.counters->operations();
   const auto start = Clock::now();
   for (int run = 1; run <= max_runs; ++run) {
     collected.interrupted =
@@ -74,11 +87,18 @@ CollectedSamples collect_samples(Runner& runner, const MeasureOptions& options,
     if (options.rank != nullptr) options.rank->world->broadcast({&enough, 1}, 0);
     if (enough != 0) break;
   }
+  if (options.counters != nullptr) {
+    collected.retired = retired_since(retired_before, *options.counters, collected.samples.size());
+    if (collected.interrupted) collected.retired = {std::nullopt, "the last run was interrupted"};
+  }
   return collected;
 }
 
 std::vector<std::string> warnings_about(const Measurement& measurement) {
   std::vector<std::string> warnings;
+  if (measurement.retired && !measurement.retired->per_run) {
+    warnings.push_back("no retired operations: " + measurement.retired->refusal);
+  }
   const TimeStatistics& time = measurement.time;
   if (time.mad_s > kNoisySpread * time.median_s) {
     warnings.push_back(
@@ -301,6 +321,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);
   measurement.interrupted = collected.interrupted;
+  measurement.retired = collected.retired;
   measurement.context.other_programs_cpus = options.rank == nullptr
                                                 ? watch.other_programs_cpus()
                                                 : others_beside_ranks(watch, *options.rank->world);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "float_counters.h"
 #include "headroom/measurement.h"
 #include "inputs.h"
 #include "run_memory.h"
@@ -28,6 +29,7 @@ struct MeasureOptions {
   const RankContext* rank = nullptr;                  ///< place in a sharded run; null: one process
   /// Sequences that go through a pipeline together; must divide those of a replica. Unset: all.
   std::optional<std::int64_t> micro_batch{};
+  const FloatCounters* counters = nullptr;  ///< read around the timed runs; null: not asked for
 };
 
 /// Micro-batches that the sequences of one replica, `workload`, are divided into.

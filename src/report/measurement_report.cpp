@@ -87,6 +87,15 @@ Json formats_json(const std::vector<WeightFormat>& formats) {
   return list;
 }
 
+/// "22.87 GFLOP by the processor's counters, 22.35 GFLOP of GEMMs counted"
+std::string retired_text(const RetiredOperations& retired, std::int64_t matrix_flops) {
+  if (!retired.per_run) return "–";
+  constexpr double kBillion = 1e9;
+  return fmt::format(
+      "{:.3f} GFLOP a run by the processor's counters, {:.3f} GFLOP of GEMMs counted",
+      *retired.per_run / kBillion, static_cast<double>(matrix_flops) / kBillion);
+}
+
 std::string plan_text(const RanksMeasurement& ranks) {
   return fmt::format("{} · {} processes · operators, memory and counts of rank 0", ranks.plan,
                      ranks.ranks.size());
@@ -117,6 +126,10 @@ Document to_document(const Measurement& measurement) {
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
   for (const std::vector<std::int64_t>& ids : measurement.generated_ids) {
     document.add_line("tokens", fmt::format("{}", fmt::join(ids, " ")));
+  }
+  if (measurement.retired) {
+    document.add_line("retired",
+                      retired_text(*measurement.retired, measurement.counted.matrix_flops));
   }
   document.add_line("weights", describe_bytes(measurement.counted.weight_bytes));
   if (!measurement.weight_formats.empty()) {
@@ -160,6 +173,12 @@ Json to_json(const Measurement& measurement) {
                      {"matrix_flops", measurement.counted.matrix_flops},
                      {"weight_bytes", measurement.counted.weight_bytes},
                      {"kv_cache_bytes", measurement.counted.kv_cache_bytes}};
+  if (measurement.retired) {
+    const RetiredOperations& retired = *measurement.retired;
+    json["retired"] = {
+        {"float_operations", json_or_null(retired.per_run)},
+        {"refusal", retired.refusal.empty() ? Json(nullptr) : Json(retired.refusal)}};
+  }
   const AllocatedMemory& allocated = measurement.memory.allocated;
   json["memory"] = {{"arena_peak_bytes", measurement.memory.arena_peak_bytes},
                     {"arena_bytes", allocated.arena_bytes},

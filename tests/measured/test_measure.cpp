@@ -1,6 +1,7 @@
 // Measurements: statistics, stopping, and the contents of a measurement.
 #include <doctest/doctest.h>
 #include <omp.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -239,4 +240,70 @@ TEST_CASE("a model that is only counted is refused with the reason") {
   const ModelSpec spec = test::spec_of(test::read_json(file));
   const std::string refusal = test::refusal_of([&] { require_runnable(spec); });
   CHECK(refusal.find("second attention") != std::string::npos);
+}
+
+TEST_CASE("events of float operations are known for Intel's and AMD's processors") {
+  const std::string intel =
+      "vendor_id\t: GenuineIntel\ncpu family\t: 6\nflags\t\t: fma rdseed avx2\n";
+  double operations = 0;
+  // FP_ARITH_INST_RETIRED (C7H) of single precision: scalar, 128, 256 and 512 bits.
+  const std::uint64_t masks[] = {0x02, 0x08, 0x20, 0x80};
+  const std::vector<FloatEvent> events = float_events(intel);
+  REQUIRE(events.size() == std::size(masks));
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    CHECK(events[i].config == (masks[i] << 8U | 0xc7U));
+    operations += events[i].operations;
+  }
+  CHECK(operations == 1 + 4 + 8 + 16);
+  const std::string amd = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nflags\t\t: avx2\n";
+  REQUIRE(float_events(amd).size() == 1);
+  CHECK(float_events(amd).front().config == 0x1f03);
+  CHECK(float_events("vendor_id\t: GenuineIntel\ncpu family\t: 6\nflags\t\t: avx2\n").empty());
+  CHECK(float_events("vendor_id\t: AuthenticAMD\ncpu family\t: 21\n").empty());
+  CHECK(float_events("CPU implementer\t: 0x41\n").empty());
+  CHECK(float_events("").empty());
+}
+
+TEST_CASE("counters that the system does not open give a reason and no figure") {
+  rlimit files{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &files) == 0);
+  rlimit none = files;
+  none.rlim_cur = 0;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const FloatCounters counters;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &files) == 0);
+  CHECK_FALSE(counters.operations());
+  CHECK_FALSE(counters.refusal().empty());
+
+  MeasureOptions options;
+  options.runs = 1;
+  options.counters = &counters;
+  const Measurement measurement = measure_tiny(options, short_prompt(), keep_running);
+  REQUIRE(measurement.retired);
+  CHECK_FALSE(measurement.retired->per_run);
+  CHECK(measurement.retired->refusal == counters.refusal());
+  CHECK(std::ranges::count(measurement.warnings, "no retired operations: " + counters.refusal()) ==
+        1);
+  options.counters = nullptr;
+  CHECK_FALSE(measure_tiny(options, short_prompt(), keep_running).retired);
+}
+
+TEST_CASE("a run retires the operations of its GEMMs, and some element-wise ones") {
+  omp_set_num_threads(1);  // the counters see no thread that runs already
+  const FloatCounters counters;
+  MeasureOptions options;
+  options.runs = 3;
+  options.threads = 1;
+  options.counters = &counters;
+  const Measurement measurement = measure_tiny(options, short_prompt(), keep_running);
+  omp_set_num_threads(omp_get_num_procs());
+  REQUIRE(measurement.retired);
+  if (!measurement.retired->per_run) {
+    MESSAGE("no counters: " << measurement.retired->refusal);
+    return;
+  }
+  const auto counted = static_cast<double>(measurement.counted.matrix_flops);
+  CHECK(*measurement.retired->per_run >= counted);
+  // Layouts fill rows of 32 inputs and panels of 64 outputs with zeros, which multiply too.
+  CHECK(*measurement.retired->per_run <= 8 * counted);
 }

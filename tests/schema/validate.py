@@ -111,7 +111,7 @@ diff vit-base layer.json
 measure bert-tiny --runs 2
 measure layer.json --runs 2 --attention fused
 measure voxtral.json --audio 1 --audio-seconds 1 --runs 2
-measure layer-gru --runs 2 --seq 5
+measure layer-gru --runs 2 --seq 5 --counters
 measure layer-conv-dilated --runs 2 --phase decode --past 5
 measure layer-cross-attention --runs 2 --enc-seq 9
 measure linear.json --runs 2 --phase generate --seq 5 --new-tokens 3 --show-tokens
