@@ -75,11 +75,22 @@ struct StoredNumbers {
   bool operator==(const StoredNumbers&) const = default;
 };
 
+/// Codes of stored matrices that headroom's kernels read in groups.
+enum class GroupCodes {
+  four_bits,  ///< integers or floats: a table gives their values
+  int8,
+  float8,  ///< E4M3
+  float16,
+  bfloat16,
+};
+
 /// Bits, scales, zero points and other companions of one stored matrix, to the byte.
 struct StorageFormat {
   std::string name;                     ///< for display: "FP8, a scale per 128 × 128"
   StoredNumbers values{};               ///< one number per value, or per block of a GGUF type
   std::vector<StoredNumbers> beside{};  ///< scales, zero points, scales of scales, …
+  std::optional<GroupCodes> codes{};    ///< empty: no kernel reads this packing in groups
+  bool equal_zeros = false;             ///< zero points are stored, and all are equal
 
   /// Bytes of a matrix [out, in]; a vector is [n, 1]. Throws Error{overflow}.
   [[nodiscard]] Integer bytes(std::int64_t out, std::int64_t in) const;

@@ -31,8 +31,13 @@ struct TypedLayers {
 StorageFormat format_of(DataType type) {
   if (const auto* const ggml = std::get_if<checkpoint::GgmlType>(&type)) return ggml_format(*ggml);
   const auto stored = std::get<checkpoint::StoredType>(type);
+  std::optional<GroupCodes> codes;
+  if (stored == checkpoint::StoredType::float16) codes = GroupCodes::float16;
+  if (stored == checkpoint::StoredType::bfloat16) codes = GroupCodes::bfloat16;
   return {std::string(checkpoint::stored_name(stored)),
-          {.bits = static_cast<std::int64_t>(checkpoint::stored_bits(stored))}};
+          {.bits = static_cast<std::int64_t>(checkpoint::stored_bits(stored))},
+          {},
+          codes};
 }
 
 std::optional<StorageFormat> not_stored() { return StorageFormat{"not stored", {.bits = 0}}; }

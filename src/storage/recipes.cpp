@@ -78,14 +78,17 @@ WeightStorage mxfp4_storage(const ModelSpec& spec) {
 }
 
 /// llm-compressor's FP8_DYNAMIC and W8A8: a 16-bit scale per row.
-StorageFormat rows_of(std::string_view word) {
-  return {fmt::format("{}, a scale per row", word), {.bits = 8}, {per_row(kScale16)}};
+StorageFormat rows_of(std::string_view word, GroupCodes codes) {
+  return {fmt::format("{}, a scale per row", word), {.bits = 8}, {per_row(kScale16)}, codes};
 }
 
 /// GPTQ and AWQ: 4 bits, a 16-bit scale and a 4-bit zero point per 128 inputs.
 StorageFormat int4_groups() {
   constexpr std::int64_t kGroup = 128;
-  return {"INT4, groups of 128", {.bits = 4}, {per_group(kScale16, kGroup), per_group(4, kGroup)}};
+  return {"INT4, groups of 128",
+          {.bits = 4},
+          {per_group(kScale16, kGroup), per_group(4, kGroup)},
+          GroupCodes::four_bits};
 }
 
 WeightStorage recipe(const ModelSpec& spec, WeightType type) {
@@ -95,9 +98,9 @@ WeightStorage recipe(const ModelSpec& spec, WeightType type) {
     case WeightType::float16:
       return plain_storage(type);
     case WeightType::float8:
-      return layers_in(spec, rows_of("FP8"), StatedType::float8);
+      return layers_in(spec, rows_of("FP8", GroupCodes::float8), StatedType::float8);
     case WeightType::int8:
-      return layers_in(spec, rows_of("INT8"), StatedType::int8);
+      return layers_in(spec, rows_of("INT8", GroupCodes::int8), StatedType::int8);
     case WeightType::int4:
       return layers_in(spec, int4_groups(), std::nullopt);
     case WeightType::nf4:

@@ -125,13 +125,27 @@ TEST_CASE("a config's formats name the forms that the tensors of its files have"
   }
 }
 
-TEST_CASE("packings without kernels have no form") {
-  const StoredNumbers scale{.bits = 16, .block = {1, 64}};
-  for (const char* const name : {"MLX 4-bit, groups of 64", "HQQ 4-bit, groups of 64",
-                                 "INT4 of 2:4 values, groups of 64", "Q4_K", "F32"}) {
-    CAPTURE(name);
-    CHECK_FALSE(group_format_of({name, {.bits = 4}, {scale}}));
+TEST_CASE("packings without kernels have no form, and names decide nothing") {
+  const std::string configs[] = {
+      R"({"bits": 4, "group_size": 64})",
+      R"({"bits": 4, "group_size": 32, "mode": "mxfp4"})",
+      R"({"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": 4, "group_size": 64}}})",
+      R"({"quant_method": "torchao", "quant_type": "int4_weight_only"})",
+      R"({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"})",
+      R"({"quant_method": "gptq", "bits": 3, "group_size": 128})",
+      R"({"quant_method": "awq", "bits": 8, "group_size": 128})"};
+  for (const std::string& text : configs) {
+    CAPTURE(text);
+    auto config = test::read_json(test::data_folder() / "quantized/gptq_int4/config.json");
+    config["quantization_config"] = nlohmann::json::parse(text);
+    const ModelSpec spec = test::spec_of(config);
+    REQUIRE_FALSE(spec.storage.rules.empty());
+    CHECK_FALSE(group_format_of(spec.storage.rules.back().format.value()));
   }
+  const StoredNumbers scale{.bits = 16, .block = {1, 64}};
+  CHECK_FALSE(group_format_of({"INT4, groups of 64", {.bits = 4}, {scale}}));
+  const StorageFormat coded{"", {.bits = 4}, {scale}, GroupCodes::four_bits};
+  CHECK(name_of(group_format_of(coded).value()) == "4bit-1x64-s16");
 }
 
 TEST_CASE("quantised safetensors are held and counted in the predicted bytes") {

@@ -107,7 +107,8 @@ StorageFormat packed_integers(const Scheme& scheme) {
   const BlockShape grid = grid_of(scheme);
   StorageFormat format{fmt::format("INT{}, {}", scheme.bits, grain_words(scheme)),
                        {.bits = scheme.bits, .word_bits = kWordOf32},
-                       {{.bits = kScaleBits, .block = grid}, once(kShape)}};
+                       {{.bits = kScaleBits, .block = grid}, once(kShape)},
+                       integer_codes(scheme.bits)};
   if (!scheme.symmetric) {
     format.beside.push_back(
         {.bits = scheme.bits, .block = grid, .along = PackedAlong::out, .word_bits = kWordOf32});
@@ -118,10 +119,14 @@ StorageFormat packed_integers(const Scheme& scheme) {
 
 /// One byte per value; an asymmetric zero point has the type of the values.
 StorageFormat whole_bytes(const Scheme& scheme) {
-  const std::string_view word = scheme.type == "float" ? "FP" : "INT";
-  StorageFormat format{fmt::format("{}{}, {}", word, scheme.bits, grain_words(scheme)),
-                       {.bits = scheme.bits, .word_bits = 8},
-                       {{.bits = kScaleBits, .block = grid_of(scheme)}}};
+  const bool floats = scheme.type == "float";
+  const auto float_codes =
+      scheme.bits == 8 ? std::optional(GroupCodes::float8) : std::optional<GroupCodes>();
+  StorageFormat format{
+      fmt::format("{}{}, {}", floats ? "FP" : "INT", scheme.bits, grain_words(scheme)),
+      {.bits = scheme.bits, .word_bits = 8},
+      {{.bits = kScaleBits, .block = grid_of(scheme)}},
+      floats ? float_codes : integer_codes(scheme.bits)};
   if (!scheme.symmetric) format.beside.push_back({.bits = 8, .block = grid_of(scheme)});
   return format;
 }

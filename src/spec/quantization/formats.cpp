@@ -79,14 +79,18 @@ struct PlainType {
   std::string_view torch_dtype;
   std::string_view name;
   std::int64_t bits;
+  std::optional<GroupCodes> codes{};
 };
 
-constexpr std::array kPlainTypes{
-    PlainType{"float32", "F32", 32},       PlainType{"bfloat16", "BF16", 16},
-    PlainType{"float16", "F16", 16},       PlainType{"half", "F16", 16},
-    PlainType{"float", "F32", 32},         PlainType{"float64", "F64", 64},
-    PlainType{"double", "F64", 64},        PlainType{"float8_e4m3fn", "F8_E4M3", 8},
-    PlainType{"float8_e5m2", "F8_E5M2", 8}};
+constexpr std::array kPlainTypes{PlainType{"float32", "F32", 32},
+                                 PlainType{"bfloat16", "BF16", 16, GroupCodes::bfloat16},
+                                 PlainType{"float16", "F16", 16, GroupCodes::float16},
+                                 PlainType{"half", "F16", 16, GroupCodes::float16},
+                                 PlainType{"float", "F32", 32},
+                                 PlainType{"float64", "F64", 64},
+                                 PlainType{"double", "F64", 64},
+                                 PlainType{"float8_e4m3fn", "F8_E4M3", 8},
+                                 PlainType{"float8_e5m2", "F8_E5M2", 8}};
 
 const PlainType* find_plain_type(std::string_view torch_dtype) noexcept {
   constexpr std::string_view kModule = "torch.";
@@ -111,7 +115,12 @@ std::int64_t bits_of_plain_type(std::string_view torch_dtype) noexcept {
 StorageFormat plain_format(std::string_view torch_dtype) {
   const PlainType* const found = find_plain_type(torch_dtype);
   const PlainType& type = found == nullptr ? kPlainTypes.front() : *found;
-  return {std::string(type.name), values_of(type.bits)};
+  return {std::string(type.name), values_of(type.bits), {}, type.codes};
+}
+
+std::optional<GroupCodes> integer_codes(std::int64_t bits) noexcept {
+  if (bits == 4) return GroupCodes::four_bits;
+  return bits == 8 ? std::optional(GroupCodes::int8) : std::nullopt;
 }
 
 StoredNumbers once(std::int64_t bits, std::int64_t count) {
@@ -125,7 +134,7 @@ StoredNumbers per_group(std::int64_t bits, std::int64_t group) {
 }
 
 StorageFormat float8_format(std::string_view grain, std::vector<StoredNumbers> scales) {
-  return {fmt::format("FP8, {}", grain), values_of(8), std::move(scales)};
+  return {fmt::format("FP8, {}", grain), values_of(8), std::move(scales), GroupCodes::float8};
 }
 
 StorageFormat float8_blocks(BlockShape block) {
@@ -140,12 +149,19 @@ StorageFormat float8_power_blocks(BlockShape block) {
 
 StorageFormat int64_format() { return {"I64", values_of(64)}; }
 
-StorageFormat mxfp4_format() { return {"MXFP4", values_of(4), {per_group(8, 32)}}; }
+StorageFormat mxfp4_format() {
+  return {"MXFP4", values_of(4), {per_group(8, 32)}, GroupCodes::four_bits};
+}
 
-StorageFormat mxfp8_format() { return {"MXFP8", values_of(8), {per_group(8, 32)}}; }
+StorageFormat mxfp8_format() {
+  return {"MXFP8", values_of(8), {per_group(8, 32)}, GroupCodes::float8};
+}
 
 StorageFormat nvfp4_format(std::int64_t tensor_scales) {
-  return {"NVFP4", values_of(4), {per_group(8, 16), once(kFloat32, tensor_scales)}};
+  return {"NVFP4",
+          values_of(4),
+          {per_group(8, 16), once(kFloat32, tensor_scales)},
+          GroupCodes::four_bits};
 }
 
 StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales) {
@@ -157,7 +173,8 @@ StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales
   const auto flat = [](std::int64_t bits, std::int64_t block) {
     return StoredNumbers{.bits = bits, .block = {1, block}, .along = PackedAlong::flat};
   };
-  StorageFormat format{fmt::format("{}, blocks of {}", name, kBlock), flat(4, 1)};
+  StorageFormat format{
+      fmt::format("{}, blocks of {}", name, kBlock), flat(4, 1), {}, GroupCodes::four_bits};
   if (scales == BlockScales::plain) {
     format.beside = {flat(kFloat32, kBlock), once(kFloat32, 16)};
     return format;
@@ -170,7 +187,7 @@ StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales
 
 StorageFormat int8_rows_format() {
   // weight, SCB [out], and weight_format, one byte that names the layout.
-  return {"INT8, a scale per row", values_of(8), {per_row(kFloat32), once(8)}};
+  return {"INT8, a scale per row", values_of(8), {per_row(kFloat32), once(8)}, GroupCodes::int8};
 }
 
 StorageFormat packed_integer_format(WordLayout layout, std::int64_t bits, std::int64_t group) {
@@ -184,7 +201,8 @@ StorageFormat packed_integer_format(WordLayout layout, std::int64_t bits, std::i
       .bits = bits, .block = {1, group}, .along = PackedAlong::out, .word_bits = kWord};
   StorageFormat format{fmt::format("{} {}-bit, {}", gptq ? "GPTQ" : "AWQ", bits, grain_of(group)),
                        values,
-                       {per_group(16, group), zeros}};
+                       {per_group(16, group), zeros},
+                       gptq || bits == 4 ? integer_codes(bits) : std::nullopt};
   if (gptq) format.beside.push_back({.bits = 32, .block = {0, 1}});  // g_idx
   return format;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "headroom/model_spec.h"
@@ -13,6 +14,9 @@ namespace headroom::detail {
 
 /// Values of a plain type. An empty or unknown type is float32.
 [[nodiscard]] StorageFormat plain_format(std::string_view torch_dtype);
+
+/// Codes of integers of `bits` bits; empty if no kernel reads them.
+[[nodiscard]] std::optional<GroupCodes> integer_codes(std::int64_t bits) noexcept;
 
 /// Numbers that a whole matrix has once: `count` of `bits` bits.
 [[nodiscard]] StoredNumbers once(std::int64_t bits, std::int64_t count = 1);

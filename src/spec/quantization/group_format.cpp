@@ -21,22 +21,6 @@ constexpr std::array<CodesName, 5> kCodes{{{"4bit", GroupCodes::four_bits},
                                            {"f16", GroupCodes::float16},
                                            {"bf16", GroupCodes::bfloat16}}};
 
-/// Codes of stored formats, by the words before the comma in their names. Other packings of as
-/// many bits, such as MLX's, have no kernels.
-constexpr std::array<CodesName, 13> kStored{{{"GPTQ 4-bit", GroupCodes::four_bits},
-                                             {"GPTQ 8-bit", GroupCodes::int8},
-                                             {"AWQ 4-bit", GroupCodes::four_bits},
-                                             {"INT4", GroupCodes::four_bits},
-                                             {"NF4", GroupCodes::four_bits},
-                                             {"FP4", GroupCodes::four_bits},
-                                             {"MXFP4", GroupCodes::four_bits},
-                                             {"NVFP4", GroupCodes::four_bits},
-                                             {"INT8", GroupCodes::int8},
-                                             {"FP8", GroupCodes::float8},
-                                             {"MXFP8", GroupCodes::float8},
-                                             {"F16", GroupCodes::float16},
-                                             {"BF16", GroupCodes::bfloat16}}};
-
 constexpr std::array<std::pair<std::string_view, GroupScales>, 4> kScales{
     {{"s8", GroupScales::bits8},
      {"s16", GroupScales::bits16},
@@ -149,22 +133,21 @@ std::optional<GroupFormat> group_format_named(std::string_view name) {
 }
 
 std::optional<GroupFormat> group_format_of(const StorageFormat& stored) {
-  const std::string_view name = stored.name;
-  const auto codes = value_named(kStored, name.substr(0, std::min(name.find(','), name.size())));
-  if (!codes) return std::nullopt;
-  GroupFormat format{.codes = *codes};
-  if (has_16_bits(*codes)) return stored.beside.empty() ? std::optional(format) : std::nullopt;
+  if (!stored.codes) return std::nullopt;
+  GroupFormat format{.codes = *stored.codes};
+  if (has_16_bits(format.codes))
+    return stored.beside.empty() ? std::optional(format) : std::nullopt;
   if (stored.beside.empty()) return std::nullopt;
   const StoredNumbers& scale = stored.beside.front();
   format.grain = scale.block;
   format.scales = scales_in(stored);
   format.has_zeros =
-      !name.ends_with("symmetric") && std::any_of(stored.beside.begin() + 1, stored.beside.end(),
-                                                  [&](const StoredNumbers& numbers) {
-                                                    return numbers.block == scale.block &&
-                                                           numbers.bits == stored.values.bits &&
-                                                           numbers.along != PackedAlong::flat;
-                                                  });
+      !stored.equal_zeros && std::any_of(stored.beside.begin() + 1, stored.beside.end(),
+                                         [&](const StoredNumbers& numbers) {
+                                           return numbers.block == scale.block &&
+                                                  numbers.bits == stored.values.bits &&
+                                                  numbers.along != PackedAlong::flat;
+                                         });
   if (!fills_words(format)) return std::nullopt;
   return format;
 }

@@ -11,13 +11,7 @@
 
 namespace headroom::detail {
 
-enum class GroupCodes {
-  four_bits,  ///< integers or floats: a table gives their values
-  int8,
-  float8,  ///< E4M3
-  float16,
-  bfloat16,
-};
+using headroom::GroupCodes;
 
 /// Types of stored scales, by their bits.
 enum class GroupScales {

@@ -14,6 +14,12 @@ constexpr std::int64_t kHalfBits = 16;
 /// MLX's format: "affine" stores a 16-bit scale and a 16-bit bias per group.
 enum class MlxMode { affine, mxfp4, mxfp8, nvfp4 };
 
+/// Words of 32 bits, which no kernel reads.
+StorageFormat packed_by_mlx(StorageFormat format) {
+  format.codes.reset();
+  return format;
+}
+
 StorageFormat read_mlx_format(ConfigReader& config, std::int64_t bits, std::int64_t group) {
   const MlxMode mode = config.choice_or<MlxMode>({"mode"},
                                                  {{"affine", MlxMode::affine},
@@ -23,9 +29,9 @@ StorageFormat read_mlx_format(ConfigReader& config, std::int64_t bits, std::int6
                                                  MlxMode::affine);
   switch (mode) {
     case MlxMode::mxfp4:
-      return mxfp4_format();
+      return packed_by_mlx(mxfp4_format());
     case MlxMode::mxfp8:
-      return mxfp8_format();
+      return packed_by_mlx(mxfp8_format());
     case MlxMode::nvfp4:
       return {"NVFP4", {.bits = 4}, {per_group(8, 16)}};  // MLX has no scale of a whole tensor
     case MlxMode::affine:

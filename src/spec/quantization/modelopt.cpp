@@ -28,7 +28,9 @@ Algorithm nvfp4(std::int64_t tensor_scales, std::optional<StatedType> activation
   return {nvfp4_format(tensor_scales), activations};
 }
 
+/// No kernel divides the inputs.
 Algorithm with_input_scales(Algorithm algorithm) {
+  algorithm.format.codes.reset();
   algorithm.format.name += ", AWQ";
   algorithm.format.beside.push_back(input_scales());
   return algorithm;

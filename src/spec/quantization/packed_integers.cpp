@@ -128,7 +128,8 @@ WeightStorage read_gptq(ConfigReader& config) {
   }
   StorageFormat format = packed_integer_format(WordLayout::gptq, bits, group);
   // Zero points that are all equal leave the product.
-  if (config.flag_or({"sym"}, false)) format.name += ", symmetric";
+  format.equal_zeros = config.flag_or({"sym"}, false);
+  if (format.equal_zeros) format.name += ", symmetric";
   StorageRule rule{.format = std::move(format), .kinds = layer_matrices()};
   if (config.flag_or({"lm_head"}, false)) rule.kinds.push_back(ModuleKind::head);
   storage.rules.push_back(std::move(rule));

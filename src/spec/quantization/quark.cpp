@@ -13,27 +13,29 @@ namespace {
 
 constexpr std::int64_t kFloatScale = 32;
 
-/// A type of Quark: bits, its word on screen, the type that GEMMs then use.
+/// A type of Quark: bits, its word on screen, the type that GEMMs then use, its codes.
 struct QuarkType {
   std::int64_t bits = 16;
   std::string_view word{};
   std::optional<StatedType> stated{};
+  std::optional<GroupCodes> codes{};
 };
 
 QuarkType read_type(ConfigReader& spec) {
-  return spec.choice_or<QuarkType>({"dtype"},
-                                   {{"fp8_e4m3", {8, "FP8", StatedType::float8}},
-                                    {"fp8_e5m2", {8, "FP8", StatedType::float8}},
-                                    {"int8", {8, "INT8", StatedType::int8}},
-                                    {"uint8", {8, "INT8", StatedType::int8}},
-                                    {"int4", {4, "INT4", StatedType::int4}},
-                                    {"uint4", {4, "INT4", StatedType::int4}},
-                                    {"fp4", {4, "FP4", StatedType::float4}},
-                                    {"mx", {4, "FP4", StatedType::mxfp4}},
-                                    {"mxfp4", {4, "FP4", StatedType::mxfp4}},
-                                    {"bfloat16", {16, "BF16", std::nullopt}},
-                                    {"float16", {16, "F16", std::nullopt}}},
-                                   {});
+  return spec.choice_or<QuarkType>(
+      {"dtype"},
+      {{"fp8_e4m3", {8, "FP8", StatedType::float8, GroupCodes::float8}},
+       {"fp8_e5m2", {8, "FP8", StatedType::float8, GroupCodes::float8}},
+       {"int8", {8, "INT8", StatedType::int8, GroupCodes::int8}},
+       {"uint8", {8, "INT8", StatedType::int8, GroupCodes::int8}},
+       {"int4", {4, "INT4", StatedType::int4, GroupCodes::four_bits}},
+       {"uint4", {4, "INT4", StatedType::int4, GroupCodes::four_bits}},
+       {"fp4", {4, "FP4", StatedType::float4, GroupCodes::four_bits}},
+       {"mx", {4, "FP4", StatedType::mxfp4, GroupCodes::four_bits}},
+       {"mxfp4", {4, "FP4", StatedType::mxfp4, GroupCodes::four_bits}},
+       {"bfloat16", {16, "BF16", std::nullopt}},
+       {"float16", {16, "F16", std::nullopt}}},
+      {});
 }
 
 enum class Grain { tensor, channel, group };
@@ -61,7 +63,8 @@ std::optional<StorageFormat> read_weight_format(ConfigReader& spec) {
     scale = per_group(kFloatScale, group);
     words = fmt::format("groups of {}", group);
   }
-  StorageFormat format{fmt::format("{}, {}", type.word, words), {.bits = type.bits}, {scale}};
+  StorageFormat format{
+      fmt::format("{}, {}", type.word, words), {.bits = type.bits}, {scale}, type.codes};
   if (!spec.flag_or({"symmetric"}, true)) {
     scale.bits = type.bits;
     format.beside.push_back(scale);
