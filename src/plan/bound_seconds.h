@@ -21,6 +21,9 @@ struct BoundSeconds {
   friend BoundSeconds operator+(BoundSeconds one, const BoundSeconds& other) {
     return one += other;
   }
+  friend BoundSeconds operator-(BoundSeconds one, const BoundSeconds& other) {
+    return one -= other;
+  }
   friend BoundSeconds operator*(double factor, const BoundSeconds& one) {
     return {factor * one.all, factor * one.compute_bound};
   }

@@ -58,6 +58,21 @@ Table latency_table(const ServeFigures& figures) {
   return table;
 }
 
+/// "medians: TTFT 26.2 ms to 140.1 ms · TPOT … · … output tokens/s"; empty without a range.
+std::string figures_range(const ServedPlan& plan) {
+  if (!plan.fastest || !plan.slowest) return {};
+  const auto between = [](const LatencySummary& low, const LatencySummary& high) {
+    return fmt::format("{} to {}", duration(low.p50), duration(high.p50));
+  };
+  std::string text = "medians: TTFT " + between(plan.fastest->ttft, plan.slowest->ttft);
+  if (plan.fastest->tpot && plan.slowest->tpot) {
+    text += " · TPOT " + between(*plan.fastest->tpot, *plan.slowest->tpot);
+  }
+  return text + fmt::format(" · {} to {} output tokens/s",
+                            grouped(plan.slowest->output_tokens_per_s, 1),
+                            grouped(plan.fastest->output_tokens_per_s, 1));
+}
+
 Table replica_table(const ServeFigures& figures) {
   Table table;
   table.columns = {words_column("quantity", "Quantity"), number_column("mean", "Mean", {"", 1}),
@@ -162,6 +177,7 @@ Document to_document(const ServeReport& report) {
   }
   document.add_line("throughput", throughput_text(plan.figures));
   document.add_line("range", factor_text(1 + plan.time_range));
+  if (const std::string text = figures_range(plan); !text.empty()) document.add_line("", text);
   add_largest_rate(report, document);
   document.add_line(
       "KV-cache",

@@ -154,6 +154,29 @@ Json tightest_json(const ServedPlan& plan, const LatencyTargets& targets) {
 
 }  // namespace
 
+namespace {
+
+Json latency_range(const LatencySummary& low, const LatencySummary& high) {
+  return {{"p50_s", {low.p50, high.p50}},
+          {"p90_s", {low.p90, high.p90}},
+          {"p99_s", {low.p99, high.p99}}};
+}
+
+/// From the least to the most; null for plans without.
+Json range_json(const ServedPlan& plan) {
+  if (!plan.fastest || !plan.slowest) return nullptr;
+  const ServeFigures& fastest = *plan.fastest;
+  const ServeFigures& slowest = *plan.slowest;
+  const bool has_tpot = fastest.tpot && slowest.tpot;
+  return {{"ttft", latency_range(fastest.ttft, slowest.ttft)},
+          {"tpot", has_tpot ? latency_range(*fastest.tpot, *slowest.tpot) : Json(nullptr)},
+          {"end_to_end", latency_range(fastest.end_to_end, slowest.end_to_end)},
+          {"requests_per_s", {slowest.requests_per_s, fastest.requests_per_s}},
+          {"output_tokens_per_s", {slowest.output_tokens_per_s, fastest.output_tokens_per_s}}};
+}
+
+}  // namespace
+
 Json served_json(const ServedPlan& plan, const LatencyTargets& targets) {
   Json json;
   json["plan"] = plan_json(plan.choice);
@@ -165,6 +188,7 @@ Json served_json(const ServedPlan& plan, const LatencyTargets& targets) {
                       {"requests", plan.cache.requests}};
   json["figures"] = figures_json(plan.figures);
   json["time_range"] = plan.time_range;
+  json["range"] = range_json(plan);
   return json;
 }
 

@@ -8,15 +8,15 @@
 namespace headroom::detail {
 
 CacheBytes::CacheBytes(Planner& planner, const PlanChoice& choice, std::int64_t block_tokens)
-    : planner_(&planner), choice_(choice), block_tokens_(block_tokens) {}
+    : planner_(&planner), choice_(choice), block_(block_tokens) {}
 
 std::int64_t CacheBytes::of_tokens(std::int64_t tokens) {
   if (tokens == 0) return 0;
-  const std::int64_t blocks = ceil_div(tokens, block_tokens_);
+  const std::int64_t blocks = block_.quotient_up(tokens);
   const auto index = static_cast<std::size_t>(blocks);
   if (index >= bytes_.size()) bytes_.resize(index + 1 + index / 2, -1);
   if (bytes_[index] < 0) {
-    const Load load{choice_.parallel.data, blocks * block_tokens_};
+    const Load load{choice_.parallel.data, blocks * block_.value()};
     const Integer bytes = planner_->evaluate(choice_, load).memory.kv_cache;
     if (bytes > std::numeric_limits<std::int64_t>::max()) {
       throw Error(ErrorCode::overflow, "the KV-cache of one request exceeds 2^63 bytes");
@@ -61,9 +61,9 @@ std::int64_t CachePool::sequences(std::int64_t tokens) {
   return each == 0 ? 0 : (capacity_bytes_ - shared_bytes_) / each;
 }
 
-double CachePool::occupied() const {
+double CachePool::occupied(std::int64_t more_bytes) const {
   if (capacity_bytes_ <= 0) return 0;
-  return static_cast<double>(used_bytes_) / static_cast<double>(capacity_bytes_);
+  return static_cast<double>(used_bytes_ + more_bytes) / static_cast<double>(capacity_bytes_);
 }
 
 }  // namespace headroom::detail

@@ -2,9 +2,11 @@
 // src/serve.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "divisor.h"
 #include "headroom/serve.h"
 
 namespace headroom::detail {
@@ -18,11 +20,15 @@ class CacheBytes {
 
   /// Of `tokens` cached tokens; 0 for none.
   std::int64_t of_tokens(std::int64_t tokens);
+  /// As CachePool::next_block.
+  [[nodiscard]] std::int64_t next_block(std::int64_t tokens) const {
+    return block_.quotient_up(tokens - 1) * block_.value() + 1;
+  }
 
  private:
   Planner* planner_;
   PlanChoice choice_;
-  std::int64_t block_tokens_;
+  Divisor block_;
   std::vector<std::int64_t> bytes_;  ///< by blocks; −1: not counted yet
 };
 
@@ -44,8 +50,20 @@ class CachePool {
   [[nodiscard]] std::int64_t sequences(std::int64_t tokens);
 
   [[nodiscard]] std::int64_t shared_tokens() const { return shared_tokens_; }
-  /// Occupied fraction, 0 to 1.
-  [[nodiscard]] double occupied() const;
+  /// Occupied fraction, 0 to 1, with `more_bytes` besides.
+  [[nodiscard]] double occupied(std::int64_t more_bytes) const;
+  /// True if this many bytes are left.
+  [[nodiscard]] bool has_room(std::int64_t bytes) const {
+    return bytes <= capacity_bytes_ - used_bytes_;
+  }
+  /// Bytes that `tokens` tokens take besides those held.
+  [[nodiscard]] std::int64_t more_bytes(std::int64_t tokens, std::int64_t held_bytes) {
+    return std::max<std::int64_t>(0, own_bytes(tokens) - held_bytes);
+  }
+  /// The first number of tokens from `tokens` on that begins a block.
+  [[nodiscard]] std::int64_t next_block(std::int64_t tokens) const {
+    return bytes_.next_block(tokens);
+  }
 
  private:
   std::int64_t own_bytes(std::int64_t tokens);

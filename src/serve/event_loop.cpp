@@ -34,6 +34,18 @@ double EventLoop::next_transfer_s() const {
   return transfers_.top().end_s;
 }
 
+void EventLoop::start(Replica& replica, double now_s) {
+  double horizon_s = next_arrival_s();
+  // Other replicas send prompts, and the next requests of users.
+  if (decoding_.size() < replicas_.size()) {
+    horizon_s = std::min(horizon_s, next_transfer_s());
+    for (const Replica& other : replicas_) {
+      if (&other != &replica) horizon_s = std::min(horizon_s, other.next_end_s());
+    }
+  }
+  replica.start_steps(now_s, horizon_s);
+}
+
 void EventLoop::run() {
   while (true) {
     Replica& replica = *std::ranges::min_element(replicas_, {}, &Replica::next_end_s);
@@ -56,7 +68,7 @@ void EventLoop::arrive(double now_s) {
   idlest(first_).add(next_++, now_s);
   // Requests of one moment may share a step.
   if (next_arrival_s() > now_s) {
-    for (Replica& one : replicas_) one.start_steps(now_s);
+    for (Replica& one : replicas_) start(one, now_s);
   }
 }
 
@@ -64,7 +76,7 @@ void EventLoop::end_transfer(double now_s) {
   Replica& replica = idlest(decoding_);
   replica.add_prefilled(transfers_.top().request, now_s);
   transfers_.pop();
-  replica.start_steps(now_s);
+  start(replica, now_s);
 }
 
 void EventLoop::end_step(Replica& replica, double now_s) {
@@ -75,7 +87,7 @@ void EventLoop::end_step(Replica& replica, double now_s) {
     transfers_.push({now_s + seconds, request});
   }
   for (std::size_t i = 0; i < leaving.answered.size(); ++i) send_next(replica, now_s);
-  replica.start_steps(now_s);
+  start(replica, now_s);
 }
 
 void EventLoop::send_next(Replica& replica, double now_s) {
@@ -84,7 +96,7 @@ void EventLoop::send_next(Replica& replica, double now_s) {
   const bool is_separate = decoding_.size() < replicas_.size();
   Replica& next = is_separate ? idlest(first_) : replica;
   next.add(next_++, now_s);
-  if (is_separate) next.start_steps(now_s);
+  if (is_separate) start(next, now_s);
 }
 
 }  // namespace headroom::detail

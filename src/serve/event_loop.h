@@ -36,6 +36,8 @@ class EventLoop {
  private:
   [[nodiscard]] double next_arrival_s() const;
   [[nodiscard]] double next_transfer_s() const;
+  /// Starts the replica's steps.
+  void start(Replica& replica, double now_s);
   void arrive(double now_s);
   void end_transfer(double now_s);
   void end_step(Replica& replica, double now_s);

@@ -48,6 +48,16 @@ void add_notes(ServeReport& report) {
   }
 }
 
+/// Simulates the first plan with all steps as fast, and as slow, as in nine of ten runs.
+void add_range(Planner& planner, const ServeQuestion& question, ServeReport& report) {
+  ServedPlan& plan = report.plans.front();
+  detail::Simulation simulation(planner, question, plan.choice);
+  const double factor = 1 + plan.time_range;
+  const double percentile = question.targets.percentile;
+  plan.fastest = simulation.run(question.traffic, percentile, 1 / factor);
+  plan.slowest = simulation.run(question.traffic, percentile, factor);
+}
+
 Planner planner_of(const ServeQuestion& question) {
   Planner planner(question.plan.model.spec, detail::query_of(question), question.plan.rates);
   detail::require_decoder(planner);
@@ -71,6 +81,7 @@ ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request
   report.simulated = 1;
   Planner planner = planner_of(question);
   report.largest_rate = detail::largest_rate(planner, question, request.choice);
+  add_range(planner, question, report);
   report.question = std::move(question);
   add_notes(report);
   return report;
@@ -92,6 +103,7 @@ std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedD
   report.plans = std::move(search.plans);
   report.closest_below = search.closest_below;
   report.largest_rate = detail::largest_rate(planner, question, report.plans.front().choice);
+  add_range(planner, question, report);
   question.plan.devices = report.plans.front().choice.parallel.devices();
   report.question = std::move(question);
   add_notes(report);

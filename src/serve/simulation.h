@@ -18,8 +18,11 @@ class Simulation {
   /// True if the longest request of `requests` fits into the cache of a replica.
   [[nodiscard]] bool holds(const std::vector<ServeRequest>& requests);
   [[nodiscard]] const CacheCapacity& cache() const { return cache_; }
-  /// Answers all requests. They must fit.
-  [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile);
+  /// Answers all requests, in steps that take `time_factor` times as long as predicted. They must
+  /// fit.
+  [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile,
+                                 double time_factor = 1);
+  void set_stepping(Stepping stepping) { settings_.stepping = stepping; }
 
  private:
   [[nodiscard]] ReplicaRole role_of(std::int64_t replica) const;

@@ -43,21 +43,40 @@ SampledFunction::SampledFunction(std::int64_t step,
                                  std::function<BoundSeconds(std::int64_t)> function)
     : step_(step), function_(std::move(function)) {}
 
-BoundSeconds SampledFunction::at(std::size_t index) {
+BoundSeconds SampledFunction::computed(std::size_t index) {
   if (index >= values_.size()) {
     values_.resize(index + 1 + index / 2, {std::numeric_limits<double>::quiet_NaN(), 0});
   }
   BoundSeconds& value = values_[index];
-  if (std::isnan(value.all)) value = function_(static_cast<std::int64_t>(index) * step_);
+  if (std::isnan(value.all)) value = function_(static_cast<std::int64_t>(index) * step_.value());
   return value;
 }
 
 BoundSeconds SampledFunction::operator()(std::int64_t count) {
-  const Place place = place_of(count, step_);
-  const auto index = static_cast<std::size_t>(place.below / step_);
-  if (place.fraction == 0) return at(index);
+  const std::int64_t below = step_.quotient(count);
+  const auto index = static_cast<std::size_t>(below);
+  const std::int64_t rest = count - below * step_.value();
   const BoundSeconds low = at(index);
-  return between(low, at(index + 1), place.fraction);
+  if (rest == 0) return low;
+  return between(low, at(index + 1),
+                 static_cast<double>(rest) / static_cast<double>(step_.value()));
+}
+
+FunctionPiece SampledFunction::piece(std::int64_t first, std::int64_t count) {
+  const std::int64_t below = step_.quotient(first);
+  const auto index = static_cast<std::size_t>(below);
+  const std::int64_t rest = first - below * step_.value();
+  const double part = 1 / static_cast<double>(step_.value());
+  FunctionPiece piece;
+  piece.steps = step_.value() - rest;
+  piece.first = at(index);
+  if (count == 1 && rest == 0) return piece;
+  const BoundSeconds low = piece.first;
+  const BoundSeconds high = at(index + 1);
+  piece.first = between(low, high, static_cast<double>(rest) * part);
+  piece.growth = part * (high - low);
+  if (piece.steps < count) piece.next_growth = part * (at(index + 2) - high);
+  return piece;
 }
 
 StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)

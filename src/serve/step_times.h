@@ -1,6 +1,7 @@
 // Time of a step of continuous batching, from the planner's passes. Internal to src/serve.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "bound_seconds.h"
+#include "divisor.h"
 #include "headroom/plan.h"
 
 namespace headroom::detail {
@@ -21,17 +23,31 @@ inline constexpr std::int64_t kPastStep = 16;
 [[nodiscard]] BoundSeconds head_of(const PassTime& pass);
 [[nodiscard]] BoundSeconds sequences_of(const PassTime& pass);
 
+/// Values of a function of counts, one more in each, no more of them than its step.
+struct FunctionPiece {
+  BoundSeconds first;
+  BoundSeconds growth;  ///< from one to the next, for `steps` of them
+  std::int64_t steps = 0;
+  BoundSeconds next_growth;  ///< behind those; 0 unless a value lies there
+};
+
 /// A function of a count, computed at multiples of `step` when first needed and linear in between:
 /// exact for costs that grow linearly from one multiple to the next.
 class SampledFunction {
  public:
   SampledFunction(std::int64_t step, std::function<BoundSeconds(std::int64_t)> function);
   BoundSeconds operator()(std::int64_t count);
+  /// From `first` on, `count` values.
+  FunctionPiece piece(std::int64_t first, std::int64_t count);
 
  private:
-  BoundSeconds at(std::size_t index);
+  BoundSeconds at(std::size_t index) {
+    const bool known = index < values_.size() && !std::isnan(values_[index].all);
+    return known ? values_[index] : computed(index);
+  }
+  BoundSeconds computed(std::size_t index);
 
-  std::int64_t step_;
+  Divisor step_;
   std::function<BoundSeconds(std::int64_t)> function_;
   std::vector<BoundSeconds> values_;  ///< NaN: not computed yet
 };
@@ -53,6 +69,10 @@ class StepTimes {
   BoundSeconds head(std::int64_t sampled) { return sampled == 0 ? BoundSeconds{} : head_(sampled); }
   /// The other operators of one sequence that decodes a token after `past_len` cached ones.
   BoundSeconds decode(std::int64_t past_len) { return decode_(past_len); }
+  /// decode() of `past_len` cached tokens and of `count` − 1 steps behind it.
+  FunctionPiece decode_piece(std::int64_t past_len, std::int64_t count) {
+    return decode_.piece(past_len, count);
+  }
   /// The other operators of one sequence that prefills `tokens` tokens after `past_len` cached
   /// ones.
   BoundSeconds chunk(std::int64_t tokens, std::int64_t past_len);

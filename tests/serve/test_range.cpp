@@ -1,0 +1,39 @@
+// The range of what `headroom serve` answers: the same requests with faster and slower steps.
+#include <doctest/doctest.h>
+
+#include "serve_questions.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+ServedPlan answer(const ServeTraffic& traffic) {
+  return make_serve_report(question_for("llama-3-8b", "h100-80gb", traffic),
+                           PlanRequest{degrees(1), std::nullopt})
+      .plans.front();
+}
+
+}  // namespace
+
+// One user waits for nobody, so that all times grow as the steps do.
+TEST_CASE("steps as fast and as slow as in nine of ten runs bound latencies and rates") {
+  const ServedPlan plan = answer(users(1, 20, 1000, 50));
+  const double factor = 1 + plan.time_range;
+  REQUIRE(factor > 1.1);
+  REQUIRE(plan.fastest.has_value());
+  REQUIRE(plan.slowest.has_value());
+  CHECK(plan.fastest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 / factor));
+  CHECK(plan.slowest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 * factor));
+  CHECK(plan.slowest->tpot->p99 == doctest::Approx(plan.figures.tpot->p99 * factor));
+  CHECK(plan.fastest->output_tokens_per_s ==
+        doctest::Approx(plan.figures.output_tokens_per_s * factor));
+}
+
+TEST_CASE("slower steps lengthen the queue, too") {
+  const ServedPlan plan = answer(poisson(8, 400, 2000, 200));
+  const double factor = 1 + plan.time_range;
+  CHECK(plan.slowest->ttft.p90 > factor * plan.figures.ttft.p90);
+  CHECK(plan.fastest->ttft.p90 < plan.figures.ttft.p90);
+  CHECK(plan.slowest->mean_running > plan.figures.mean_running);
+}
