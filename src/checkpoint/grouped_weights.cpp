@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "element_type.h"
 #include "headroom/error.h"
@@ -253,6 +254,62 @@ GroupedWeights select_rows(const GroupedWeights& weights, std::span<const std::i
   for (const std::int64_t row : rows) {
     append_row(weights.codes, row, weights.row_bytes(), part.codes);
     if (!weights.zeros.empty()) append_row(weights.zeros, row, weights.groups(), part.zeros);
+  }
+  return part;
+}
+
+bool has_columns(const GroupedWeights& weights, std::int64_t first, std::int64_t count) noexcept {
+  constexpr std::int64_t kBits = 8;
+  const std::int64_t end = first + count;
+  const bool in_order = weights.order.empty() && count > 0 && end <= weights.columns;
+  const bool whole_bytes =
+      first * code_bits(weights.kind) % kBits == 0 && count * code_bits(weights.kind) % kBits == 0;
+  const bool in_one_group = first / weights.group == (end - 1) / weights.group;
+  const bool whole_groups =
+      first % weights.group == 0 && (end % weights.group == 0 || end == weights.columns);
+  return in_order && whole_bytes && (in_one_group || whole_groups);
+}
+
+namespace {
+
+/// Bytes [first, first + count) of each row of `size` bytes.
+template <class T>
+std::vector<T> columns_of_rows(const std::vector<T>& from, std::int64_t size, std::int64_t first,
+                               std::int64_t count) {
+  std::vector<T> part;
+  part.reserve(from.size() / static_cast<std::size_t>(size) * static_cast<std::size_t>(count));
+  for (auto row = from.begin(); row != from.end(); row += size) {
+    part.insert(part.end(), row + first, row + first + count);
+  }
+  return part;
+}
+
+}  // namespace
+
+GroupedWeights select_columns(const GroupedWeights& weights, std::int64_t first,
+                              std::int64_t count) {
+  constexpr std::int64_t kBits = 8;
+  const std::int64_t groups = weights.groups();
+  const std::int64_t first_group = first / weights.group;
+  const std::int64_t end_group = (first + count - 1) / weights.group + 1;
+  GroupedWeights part = weights;
+  part.columns = count;
+  part.group = std::min(weights.group, count);
+  const std::int64_t bits = code_bits(weights.kind);
+  part.codes = columns_of_rows(weights.codes, weights.row_bytes(), first * bits / kBits,
+                               count * bits / kBits);
+  if (weights.scales.kind == ScaleKind::nested) {
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(weights.rows));
+    std::iota(rows.begin(), rows.end(), 0);
+    part.scales = scales_by_row(weights, rows);
+  }
+  const std::int64_t bytes = scale_bytes(part.scales.kind);
+  if (bytes > 0) {
+    part.scales.values = columns_of_rows(part.scales.values, groups * bytes, first_group * bytes,
+                                         (end_group - first_group) * bytes);
+  }
+  if (!weights.zeros.empty()) {
+    part.zeros = columns_of_rows(weights.zeros, groups, first_group, end_group - first_group);
   }
   return part;
 }

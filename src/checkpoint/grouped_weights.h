@@ -86,6 +86,15 @@ void dequantise_row(const GroupedWeights& weights, std::int64_t row, std::span<f
 [[nodiscard]] GroupedWeights select_rows(const GroupedWeights& weights,
                                          std::span<const std::int64_t> rows);
 
+/// Returns whether `select_columns` can return these columns: whole groups, or a part of one, of
+/// codes in the order of the columns, and whole bytes of codes.
+[[nodiscard]] bool has_columns(const GroupedWeights& weights, std::int64_t first,
+                               std::int64_t count) noexcept;
+
+/// The columns from `first` on. Nested scales become float32.
+[[nodiscard]] GroupedWeights select_columns(const GroupedWeights& weights, std::int64_t first,
+                                            std::int64_t count);
+
 /// Throws Error{invalid_input} at `where` if a code, a level of nibbles or a scale is not finite.
 void require_finite(const GroupedWeights& weights, const std::string& where);
 

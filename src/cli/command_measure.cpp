@@ -285,10 +285,6 @@ Measured measure_one(MeasureCommand command) {
 /// Throws Error{invalid_input} for a run that several processes cannot make.
 void require_runs_on_ranks(const MeasureCommand& command, const PreparedRun& run) {
   require_plan_runs(command.plan, command.options, run.model.spec, run.workload);
-  if (command.options.storage == measured::HeldType::stored) {
-    throw_invalid_input("weights in blocks or groups run on one process",
-                        "add --weights float32, with --checkpoint random if the files are GGUF");
-  }
 }
 
 RankIdentity identity_of(const MeasureCommand& command, const PreparedRun& run) {
@@ -336,6 +332,7 @@ Measured measure_on_ranks(MeasureCommand command, RankRun& ranks) {
   if (saved) checkpoint::write_safetensors(*saved, tensors_of(kept));
   if (command.show_tokens) measurement.generated_ids = std::move(kept.generated_ids);
   notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
+  for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
   return {std::move(measurement), std::move(notes)};
 }
 

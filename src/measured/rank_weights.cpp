@@ -78,37 +78,172 @@ class RankWeights final : public WeightSource {
 
   AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
                             std::int64_t layer) override {
-    const bool elsewhere = !rank_.tensor.is_first() && summed_once_.contains(weight.path);
-    if (elsewhere) return AlignedVector<float>(elements_of(shape));
+    if (is_elsewhere(weight)) return AlignedVector<float>(elements_of(shape));
     const Weight& full = model_weight(weight);
     const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
     if (sizes == shape) return whole_.load(full, sizes, layer);
-    if (!full.parts.empty()) return load_parts(full, sizes, layer);
-    return whole_.load_part(full, sizes, layer, slices_of(full, sizes, shape));
+    AlignedVector<float> values;
+    for (const auto& slices : parts_of(full, sizes, shape)) {
+      AlignedVector<float> part = whole_.load_part(full, sizes, layer, slices);
+      if (values.empty()) {
+        values = std::move(part);
+      } else {
+        values.insert(values.end(), part.begin(), part.end());
+      }
+    }
+    return values;
+  }
+
+  /// The whole weight's type where this rank's part keeps its blocks or groups.
+  [[nodiscard]] SourceType type_of(const Weight& weight, const std::vector<std::int64_t>& shape,
+                                   std::int64_t layer) const override {
+    if (is_elsewhere(weight)) return {};
+    const Weight& full = model_weight(weight);
+    const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
+    SourceType type = whole_.type_of(full, sizes, layer);
+    if (sizes == shape || type.form == StoredForm::values_only) return type;
+    const bool is_bias = weight.path.ends_with(".bias");  // loaded as values
+    const bool keeps =
+        !is_bias && std::ranges::all_of(parts_of(full, sizes, shape), [&](const auto& slices) {
+          return keeps_form(full, sizes, layer, type, slices);
+        });
+    if (!keeps) type = {std::move(type.name), std::nullopt, StoredForm::values_only};
+    return type;
+  }
+
+  StoredBlocks load_blocks(const Weight& weight, const std::vector<std::int64_t>& shape,
+                           std::int64_t layer) override {
+    const Weight& full = model_weight(weight);
+    const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
+    StoredBlocks whole = whole_.load_blocks(full, sizes, layer);
+    if (sizes == shape) return whole;
+    const std::int64_t per_block = checkpoint::info(whole.type).block_size;
+    const std::int64_t block_bytes = checkpoint::info(whole.type).block_bytes;
+    StoredBlocks own{whole.type, {}};
+    for (const auto& slices : parts_of(full, sizes, shape)) {
+      for_each_block(slices, [&](const WeightBlock& block) {
+        for (std::int64_t i = 0; i < block.rows; ++i) {
+          const auto first = whole.bytes.begin() + static_cast<std::int64_t>(block.source_of(i)) /
+                                                       per_block * block_bytes;
+          own.bytes.insert(own.bytes.end(), first, first + block.columns / per_block * block_bytes);
+        }
+      });
+    }
+    return own;
+  }
+
+  StoredGroups load_groups(const Weight& weight, const std::vector<std::int64_t>& shape,
+                           std::int64_t layer) override {
+    const Weight& full = model_weight(weight);
+    const std::vector<std::int64_t> sizes = sizes_of(full, model_.sizes);
+    (void)groups_of(full, sizes, layer);
+    StoredGroups whole = std::move(groups_.begin()->second);
+    groups_.clear();
+    if (sizes == shape) return whole;
+    StoredGroups own;
+    for (const auto& slices : parts_of(full, sizes, shape)) {
+      for_each_block(slices, [&](const WeightBlock& block) {
+        for (checkpoint::GroupedWeights& part : rows_of(whole, block.row, block.rows)) {
+          const bool all = block.columns == part.columns;
+          own.push_back(all ? std::move(part)
+                            : checkpoint::select_columns(part, block.column, block.columns));
+        }
+      });
+    }
+    return own;
+  }
+
+  /// This rank's share of the bytes of the weight's tensors.
+  std::optional<std::int64_t> count_file_bytes(const Weight& weight, std::int64_t layer) override {
+    if (is_elsewhere(weight)) return 0;
+    const Weight& full = model_weight(weight);
+    const auto bytes = whole_.count_file_bytes(full, layer);
+    if (!bytes) return std::nullopt;
+    const auto all = static_cast<Integer>(elements_of(sizes_of(full, model_.sizes)));
+    const auto own = static_cast<Integer>(elements_of(sizes_of(weight, rank_sizes_)));
+    return checked_int64(checked_multiply(Integer{*bytes}, own) / all);
   }
 
   /// Other ranks load the tensors that this one does not.
   void finish() override {}
 
  private:
-  /// This rank's slice of each part of the first dimension, one after the other.
-  [[nodiscard]] AlignedVector<float> load_parts(const Weight& weight,
-                                                const std::vector<std::int64_t>& whole,
-                                                std::int64_t layer) const {
-    std::vector<WeightSlice> slices;
+  using Slices = std::vector<WeightSlice>;
+
+  /// Returns whether another rank has the values, of which this one has zeros.
+  [[nodiscard]] bool is_elsewhere(const Weight& weight) const {
+    return !rank_.tensor.is_first() && summed_once_.contains(weight.path);
+  }
+
+  /// Slices of the rectangles whose rows one after the other are this rank's part.
+  [[nodiscard]] std::vector<Slices> parts_of(const Weight& weight,
+                                             const std::vector<std::int64_t>& whole,
+                                             const std::vector<std::int64_t>& own) const {
+    if (weight.parts.empty()) return {slices_of(weight, whole, own)};
+    return parts_of_rows(weight, whole);
+  }
+
+  /// This rank's slice of each part of the first dimension.
+  [[nodiscard]] std::vector<Slices> parts_of_rows(const Weight& weight,
+                                                  const std::vector<std::int64_t>& whole) const {
+    Slices slices;
     slices.reserve(whole.size());
     for (const std::int64_t size : whole) slices.push_back({0, size, size});
-    AlignedVector<float> values;
+    std::vector<Slices> parts;
     std::int64_t begin = 0;
     for (const Expr& part : weight.parts) {
       const std::int64_t size = part.evaluate_int64(model_.sizes);
       const std::int64_t count = part.evaluate_int64(rank_sizes_);
       slices.front() = {begin + slice_index(size, count) * count, count, whole.front()};
-      const AlignedVector<float> slice = whole_.load_part(weight, whole, layer, slices);
-      values.insert(values.end(), slice.begin(), slice.end());
+      parts.push_back(slices);
       begin += size;
     }
-    return values;
+    return parts;
+  }
+
+  /// Returns whether the slices cut no block or group, and have no padding.
+  [[nodiscard]] bool keeps_form(const Weight& full, const std::vector<std::int64_t>& sizes,
+                                std::int64_t layer, const SourceType& type,
+                                const Slices& slices) const {
+    const auto is_present = [](const WeightSlice& one) { return one.present() == one.count; };
+    if (slices.size() < 2 || !std::ranges::all_of(slices, is_present)) return false;
+    const WeightSlice& columns = slices.back();
+    if (columns.count == columns.whole) return true;
+    if (type.blocks) {
+      const std::int64_t block = checkpoint::info(*type.blocks).block_size;
+      return columns.begin % block == 0 && columns.count % block == 0;
+    }
+    return std::ranges::all_of(groups_of(full, sizes, layer), [&](const auto& part) {
+      return checkpoint::has_columns(part, columns.begin, columns.count);
+    });
+  }
+
+  /// The whole weight in groups, read once: its type is asked for before it is loaded.
+  const StoredGroups& groups_of(const Weight& full, const std::vector<std::int64_t>& sizes,
+                                std::int64_t layer) const {
+    const auto key = std::make_pair(full.path, layer);
+    const auto found = groups_.find(key);
+    if (found != groups_.end()) return found->second;
+    groups_.clear();
+    return groups_.emplace(key, whole_.load_groups(full, sizes, layer)).first->second;
+  }
+
+  /// Rows [first, first + count) of matrices whose rows follow each other.
+  static StoredGroups rows_of(const StoredGroups& matrices, std::int64_t first,
+                              std::int64_t count) {
+    StoredGroups rows;
+    std::int64_t begin = 0;  // of the matrix
+    for (const checkpoint::GroupedWeights& matrix : matrices) {
+      const std::int64_t from = std::max(first, begin);
+      const std::int64_t to = std::min(first + count, begin + matrix.rows);
+      if (from < to) {
+        std::vector<std::int64_t> indices(static_cast<std::size_t>(to - from));
+        std::iota(indices.begin(), indices.end(), from - begin);
+        rows.push_back(checkpoint::select_rows(matrix, indices));
+      }
+      begin += matrix.rows;
+    }
+    return rows;
   }
 
   /// Position of this rank's slice among those of `count` out of `size`: neighbouring ranks have
@@ -176,6 +311,8 @@ class RankWeights final : public WeightSource {
   WeightSource& whole_;
   std::set<std::string> summed_once_;
   Bindings rank_sizes_;
+  /// The last whole weight in groups.
+  mutable std::map<std::pair<std::string, std::int64_t>, StoredGroups> groups_;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace headroom::measured {
 /// A divided weight is sliced along its divided size: heads, intermediate size or vocabulary, whose
 /// padding is zeros. Of spread experts a rank has the next few. Biases and position tables of an
 /// operator whose outputs are summed over the ranks belong to the first rank; the others have
-/// zeros, so that they count once. `rank`, `whole` and `model`, the whole model's graph, must
+/// zeros, so that they count once. Blocks and groups stay, unless a slice cuts them or has padding:
+/// it then has their values. `rank`, `whole` and `model`, the whole model's graph, must
 /// outlive the source.
 [[nodiscard]] std::unique_ptr<WeightSource> rank_weights(const Graph& model,
                                                          const RankContext& rank,

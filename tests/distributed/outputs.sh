@@ -30,6 +30,17 @@ run=(measure "$folder/mixtral" --phase generate --batch 4 --seq 6 --new-tokens 4
 "$headroom" "${run[@]}" --save-output "$folder/one_whole.safetensors" >"$folder/one_whole.json"
 mpirun "${mpirun_options[@]}" -n 4 "$headroom" "${run[@]}" --tp 2 --sp --dp 2 --ep 4 --etp 1 \
   --save-output "$folder/all_whole.safetensors" --output "$folder/all_whole.json" </dev/null
+# Weights in groups of files, and in random blocks, are those of one process.
+for quantised in gptq_int4 mxfp4; do
+  run=(measure "$(dirname "$0")/../data/quantized/$quantised" --seq 6 --threads 1 --runs 1 --warmup 0 --json)
+  "$headroom" "${run[@]}" --save-output "$folder/one_$quantised.safetensors" >"$folder/one_$quantised.json"
+  mpirun "${mpirun_options[@]}" -n 2 "$headroom" "${run[@]}" --tp 2 \
+    --save-output "$folder/all_$quantised.safetensors" --output "$folder/all_$quantised.json" </dev/null
+done
+run=(measure pythia-14m --weights q8_0 --seq 6 --threads 1 --runs 1 --warmup 0 --json)
+"$headroom" "${run[@]}" --save-output "$folder/one_blocks.safetensors" >"$folder/one_blocks.json"
+mpirun "${mpirun_options[@]}" -n 4 "$headroom" "${run[@]}" --tp 2 --pp 2 \
+  --save-output "$folder/all_blocks.safetensors" --output "$folder/all_blocks.json" </dev/null
 python3 - "$folder" <<'END'
 import array
 import json
@@ -61,7 +72,16 @@ def require_equal(model, names=None):
     print(len(names), "tensors equal")
 
 
+def formats(name):
+    return {form["stored"]: form["held"] for form in json.load(open(f"{folder}/{name}.json"))["weight_formats"]}
+
+
 require_equal("")
+for quantised in ("_gptq_int4", "_mxfp4"):
+    require_equal(quantised)
+    assert formats(f"all{quantised}") == formats(f"one{quantised}"), formats(f"all{quantised}")
+require_equal("_blocks")
+assert formats("all_blocks")["Q8_0"] == "Q8_0"
 require_equal("_mixture")
 require_equal("_whole", ["logits", "generated_ids", "generated_logits"])  # states are sharded by tokens
 single, report = (json.load(open(f"{folder}/{name}_whole.json")) for name in ("one", "all"))

@@ -348,6 +348,33 @@ TEST_CASE("selected rows keep their values, whatever shares their scales") {
   }
 }
 
+TEST_CASE("selected columns keep their values, in whole groups or within one") {
+  for (const CodeKind kind : {CodeKind::nibble, CodeKind::int8, CodeKind::float8}) {
+    for (const ScaleKind scales :
+         {ScaleKind::float32, ScaleKind::float16, ScaleKind::exponent, ScaleKind::nested}) {
+      GroupedWeights all = random_groups(kind, scales, {.rows_per_scale = 1});
+      if (kind != CodeKind::float8) add_zeros(all);
+      for (const auto& [first, count] : {std::pair{0, 64}, {64, 128}, {128, 64}, {72, 48}}) {
+        CAPTURE(first);
+        REQUIRE(has_columns(all, first, count));
+        const GroupedWeights part = select_columns(all, first, count);
+        CHECK(part.columns == count);
+        for (std::int64_t row = 0; row < all.rows; ++row) {
+          const std::vector<float> whole = row_of(all, row);
+          CHECK(row_of(part, row) ==
+                std::vector<float>(whole.begin() + first, whole.begin() + first + count));
+        }
+      }
+      CHECK_FALSE(has_columns(all, 32, 64));  // halves of two groups
+      CHECK_FALSE(has_columns(all, 128, 128));
+    }
+  }
+  GroupedWeights ordered = random_groups(CodeKind::nibble, ScaleKind::float16, {});
+  CHECK_FALSE(has_columns(ordered, 1, 2));  // within a byte
+  ordered.order.resize(static_cast<std::size_t>(ordered.columns));
+  CHECK_FALSE(has_columns(ordered, 0, 64));
+}
+
 TEST_CASE("groups are held in the bits of their files") {
   GroupedWeights weights = random_groups(CodeKind::nibble, ScaleKind::float16,
                                          {.rows = 64, .columns = 512, .group = 128});
