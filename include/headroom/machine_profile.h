@@ -79,11 +79,13 @@ enum class Purpose { serve, train };
 
 [[nodiscard]] std::string_view name_of(Purpose purpose) noexcept;
 
-/// Fractions of peak rates that are reached.
+/// Fractions of peak rates that are reached, and what engines differ in beside them.
 struct Efficiency {
   double matrix = 1;   ///< of peak FLOP/s, by large GEMMs
   double memory = 1;   ///< of memory bandwidth, by all other operators
   double network = 1;  ///< of interconnect bandwidth
+  double cache = 1;    ///< serving: of the memory's fraction, by attention over a KV-cache
+  double fixed = 1;    ///< factor of the fixed times of kernels and of engines' all-reduces
 };
 
 /// Origin of an efficiency: measured on this machine, fitted to measured runs of it, fitted to

@@ -41,10 +41,11 @@ struct OperatorTime {
 /// Achievable rates of a device: datasheet peaks times efficiencies.
 struct EffectiveRates {
   double peak_flops_per_s = 0;
-  double flops_per_s = 0;       ///< of GEMMs
-  double bytes_per_s = 0;       ///< of memory
-  std::int64_t processors = 0;  ///< between which the tiles of GEMMs divide; 0: as if any number
-  double kernel_s = 0;          ///< serving: serving_kernel_seconds
+  double flops_per_s = 0;        ///< of GEMMs
+  double bytes_per_s = 0;        ///< of memory
+  std::int64_t processors = 0;   ///< between which the tiles of GEMMs divide; 0: as if any number
+  double kernel_s = 0;           ///< serving: serving_kernel_seconds
+  double cache_bytes_per_s = 0;  ///< of memory, by attention over a KV-cache
 };
 
 /// Seconds that an operator with weights takes besides its work when serving: starts and ends of
@@ -137,8 +138,8 @@ struct RunFigures {
 [[nodiscard]] bool has_narrow_weights(const Workload& workload) noexcept;
 
 /// Bytes of the weights as the measured module stores them, without padding: GEMMs of few rows in
-/// the weights' type, of many rows in float32, a generation in both if they differ; a tied embedding
-/// table once more if no layout of its GEMM gives access to single rows.
+/// the weights' type, of many rows in float32, a generation in both if they differ; a tied
+/// embedding table once more if no layout of its GEMM gives access to single rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
 

@@ -20,6 +20,7 @@ struct MeasuredRun {
   PlanRequest request;
   double time_s = 0;
   std::optional<Integer> memory_bytes;  ///< allocated tensors of the worst rank
+  double unmodelled_s = 0;              ///< deviation of what is measured besides the steps
   /// Predicts `time_s` by other rates of the question's device; empty: the time of an iteration.
   std::function<double(const DeviceRates&)> seconds{};
 };
@@ -46,5 +47,8 @@ struct RateFit {
 /// no run determines keep the known value and its deviation. Throws Error{invalid_input} without
 /// runs, for runs of several purposes, and for a time that is not above 0; IllegalPlan.
 [[nodiscard]] RateFit fit_rates(std::span<const MeasuredRun> runs);
+
+/// `rates` at another efficiency, with the fixed times and ports between nodes that go with it.
+[[nodiscard]] DeviceRates with_efficiency(DeviceRates rates, const Efficiency& efficiency);
 
 }  // namespace headroom

@@ -102,7 +102,9 @@ Json host_json(const HostLink& host) {
 Json efficiency_json(const Efficiency& efficiency) {
   return {{"matrix", efficiency.matrix},
           {"memory", efficiency.memory},
-          {"network", efficiency.network}};
+          {"network", efficiency.network},
+          {"cache", efficiency.cache},
+          {"fixed", efficiency.fixed}};
 }
 
 Json fitted_json(const std::vector<FittedEfficiency>& fitted) {

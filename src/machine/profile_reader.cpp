@@ -196,9 +196,13 @@ DeviceMemory read_memory(const Reader& reader, std::int64_t datasheet_bytes) {
   return result;
 }
 
-Efficiency read_efficiency(const Reader& reader, const Bounds& bounds) {
+/// Files of earlier versions have neither of the last two, which were not fitted.
+Efficiency read_efficiency(const Reader& reader, const Bounds& bounds, double not_fitted) {
+  constexpr Bounds kFactor{0, 100};
   return {reader.within(bounds, "matrix"), reader.within(bounds, "memory"),
-          reader.within(bounds, "network")};
+          reader.within(bounds, "network"),
+          reader.optional_within(kFactor, "cache").value_or(not_fitted),
+          reader.optional_within(kFactor, "fixed").value_or(not_fitted)};
 }
 
 DType read_activation_type(const Reader& reader) {
@@ -220,8 +224,8 @@ FittedEfficiency read_fitted(const Reader& reader) {
   }
   fitted.purpose = trains ? Purpose::train : Purpose::serve;
   fitted.dtype = read_activation_type(reader);
-  fitted.fractions = read_efficiency(reader.object("fractions"), kFraction);
-  fitted.deviations = read_efficiency(reader.object("deviations"), kDeviation);
+  fitted.fractions = read_efficiency(reader.object("fractions"), kFraction, 1);
+  fitted.deviations = read_efficiency(reader.object("deviations"), kDeviation, 0);
   fitted.range = reader.within(kDeviation, "range");
   fitted.runs = reader.count("runs");
   if (!reader.has("fitted_to")) return fitted;

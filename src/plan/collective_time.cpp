@@ -43,9 +43,9 @@ constexpr double kMostEngineBytes = 8 << 20;
 double engine_seconds(const CollectiveMessage& message, const RankSpeed& speed) {
   const auto others = static_cast<double>(speed.tensor_ranks - 1);
   const double one_shot = others * message.bytes / speed.engine_bytes_per_s;
-  const double two_shot =
-      kEngineSecondWait + collective_wire_bytes(message, speed) / speed.engine_bytes_per_s;
-  return kEngineLatency + std::min(one_shot, two_shot);
+  const double two_shot = speed.fixed_factor * kEngineSecondWait +
+                          collective_wire_bytes(message, speed) / speed.engine_bytes_per_s;
+  return speed.fixed_factor * kEngineLatency + std::min(one_shot, two_shot);
 }
 
 /// Links over which every GPU reaches every other.

@@ -145,8 +145,9 @@ void add_rates(const MachineProfile& machine, const DatasheetRates& sheet, Purpo
   rates.port_fraction = port_fraction(sheet, purpose, dtype, reached.fractions.network);
   rates.efficiency_origin = reached.origin;
   rates.efficiency_source = efficiency_source_of(sheet, purpose, dtype);
-  rates.kernel_s =
-      purpose == Purpose::train ? kernel_seconds(sheet.architecture) : effective.kernel_s;
+  rates.kernel_s = purpose == Purpose::train
+                       ? reached.fractions.fixed * kernel_seconds(sheet.architecture)
+                       : effective.kernel_s;
   rates.layer_gemm_kernel_s = rates.kernel_s;
   rates.time_range = reached.range;
 }

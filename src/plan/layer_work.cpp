@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "attention_ops.h"
 #include "default_options.h"
 #include "gemm_tiles.h"
 #include "headroom/analysis.h"
@@ -21,6 +22,7 @@ struct PlaceRates {
   double flops_per_s = 0;             ///< 0: never the bottleneck
   double layer_gemm_flops_per_s = 0;  ///< of is_layer_gemm; 0: likewise
   double bytes_per_s = 0;
+  double cache_bytes_per_s = 0;            ///< by attention
   std::int64_t processors = 0;             ///< as EffectiveRates::processors
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double kernel_s = 0;                     ///< as DeviceRates::kernel_s
@@ -32,6 +34,7 @@ PlaceRates place_rates(const DeviceRates& rates) {
   return {rates.flops_per_s * matrix,
           rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix,
           rates.memory_bytes_per_s * rates.efficiency.memory,
+          rates.memory_bytes_per_s * rates.efficiency.memory * rates.efficiency.cache,
           rates.processors,
           rates.layer_gemm_processors,
           rates.kernel_s,
@@ -40,7 +43,7 @@ PlaceRates place_rates(const DeviceRates& rates) {
 
 PlaceRates place_rates(const HostRates& host) {
   const double flops = host.flops_per_s.value_or(0);
-  return {flops, flops, host.memory_bytes_per_s, 0, 0, 0, 0};
+  return {flops, flops, host.memory_bytes_per_s, host.memory_bytes_per_s, 0, 0, 0, 0};
 }
 
 /// An operator's work in one layer.
@@ -49,6 +52,7 @@ struct OperatorWork {
   double bytes = 0;
   bool is_layer_gemm = false;
   bool reads_weights = false;
+  bool attends = false;
   std::optional<GemmSizes> gemm;
 };
 
@@ -60,7 +64,7 @@ BoundSeconds seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
   const double kernel_s = work.is_layer_gemm ? rates.layer_gemm_kernel_s : rates.kernel_s;
   const double fixed = work.reads_weights ? kernel_s : 0;
-  const double memory = work.bytes / rates.bytes_per_s;
+  const double memory = work.bytes / (work.attends ? rates.cache_bytes_per_s : rates.bytes_per_s);
   return {fixed + std::max(compute, memory), compute > memory ? compute : 0};
 }
 
@@ -117,7 +121,9 @@ void add_pass(const Graph& graph, const Workload& workload, const BothRates& rat
       };
       const OperatorWork one{of_layer(forward.matrix_flops),
                              of_layer(forward.bytes_read) + of_layer(forward.bytes_written),
-                             is_layer_gemm(block, node), !cost.weights_read.empty(),
+                             is_layer_gemm(block, node),
+                             !cost.weights_read.empty(),
+                             attends(node.op),
                              gemm_sizes(node.op, sizes)};
       for (PartWork* const part : parts_of(work, sections, i, block, node, sizes)) {
         add(rates, one, part->*pass);

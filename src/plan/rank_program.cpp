@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "attention_ops.h"
 #include "collective_time.h"
 #include "gemm_tiles.h"
 #include "graph_collectives.h"
@@ -181,7 +182,8 @@ OperatorSeconds RankProgram::CompiledNode::serving_seconds(const SymbolValues& v
   const bool tiled = gemm && processors(speed) > 0;
   const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
   const double arithmetic_s = load(speed) * share * as_double(flops, values) / flops_per_s(speed);
-  const double memory_s = all_bytes(values, load(speed), adapters) / speed.memory_bytes_per_s;
+  const double bytes_per_s = attends ? speed.cache_bytes_per_s : speed.memory_bytes_per_s;
+  const double memory_s = all_bytes(values, load(speed), adapters) / bytes_per_s;
   return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s), 0,
           arithmetic_s > memory_s ? arithmetic_s : 0};
 }
@@ -245,6 +247,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
           layer_part(node),
           is_layer_gemm(block, node) && !is_of_adapter(whole, analysis),
           !analysis.weights_read.empty(),
+          attends(node.op),
           false,
           compiled(block.repeat),
           compiled(forward.matrix_flops),

@@ -61,6 +61,7 @@ struct RankSpeed {
   std::int64_t processors = 0;             ///< serving: as EffectiveRates::processors
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double memory_bytes_per_s = 1;
+  double cache_bytes_per_s = 1;  ///< serving: by attention
   double collective_latency_s = 0;
   double collective_step_s = 0;
   double collective_node_step_s = 0;
@@ -68,6 +69,7 @@ struct RankSpeed {
   std::int64_t tensor_nodes = 1;
   double tensor_bytes_per_s = 1;
   double engine_bytes_per_s = 0;  ///< serving: all-reduces by the engine's own kernel; 0: by NCCL
+  double fixed_factor = 1;        ///< as Efficiency::fixed
   double switch_bytes_per_s = 0;  ///< serving: of a buffer that switches reduce; 0: they do not
   std::int64_t context_ranks = 1;
   std::int64_t context_nodes = 1;
@@ -150,6 +152,7 @@ class RankProgram {
     LayerPart part;
     bool layer_gemm;
     bool reads_weights;
+    bool attends;
     bool on_exchanged_tokens;
     CompiledExpr layers;
     CompiledExpr flops;

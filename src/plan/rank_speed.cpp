@@ -102,6 +102,8 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.processors = rates.processors;
   speed.layer_gemm_processors = rates.layer_gemm_processors;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
+  speed.cache_bytes_per_s = speed.memory_bytes_per_s * rates.efficiency.cache;
+  speed.fixed_factor = rates.efficiency.fixed;
   speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
   speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);
   speed.kernel_s = rates.kernel_s;

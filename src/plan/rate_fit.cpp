@@ -1,4 +1,4 @@
-// Gauss–Newton with Gaussian priors on the logarithms of three efficiencies.
+// Gauss–Newton with Gaussian priors on the logarithms of the efficiencies.
 #include "headroom/rate_fit.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,10 @@
 namespace headroom {
 namespace {
 
-constexpr std::size_t kRates = 3;  ///< matrix, memory, network
+/// In the order of their members.
+constexpr std::array kParts{&Efficiency::matrix, &Efficiency::memory, &Efficiency::network,
+                            &Efficiency::cache, &Efficiency::fixed};
+constexpr std::size_t kRates = kParts.size();
 using Vector = std::array<double, kRates>;
 using Matrix = std::array<Vector, kRates>;
 
@@ -40,26 +43,59 @@ double published_deviation(Purpose purpose) {
   return 0.06;
 }
 
+/// Deviation of what keeps its value.
+constexpr double kNotFitted = 1e-9;
 /// Deviations of efficiencies from those of their architecture. Published ones of GEMMs are 0.5 to
-/// 0.75, of memory 0.3 to 0.8; networks vary as much as memory.
-constexpr Vector kKnownDeviations{0.15, 0.45, 0.35};
-/// Likewise where another architecture lends them.
-constexpr Vector kLentDeviations{0.30, 0.60, 0.60};
+/// 0.75, of memory in training 0.3 to 0.8; networks vary as much as that.
+constexpr Vector kTrainingDeviations{0.15, 0.45, 0.35, kNotFitted, kNotFitted};
+/// Weights are streams of memory, which kernels of few rows read at 0.8 to 0.9 of the bandwidth
+/// (tests/data/kernels). Caches differ with the attention of an engine, and fixed times with its
+/// layers: from 0.5 of them to twice as many (docs/device-time.md).
+constexpr Vector kServingDeviations{0.15, 0.15, 0.35, 0.45, 0.45};
+/// Times as many where another architecture lends them.
+constexpr double kLentDeviation = 1.7;
+
+Vector known_deviations(Purpose purpose, EfficiencyOrigin origin) {
+  Vector deviations = purpose == Purpose::train ? kTrainingDeviations : kServingDeviations;
+  if (origin != EfficiencyOrigin::assumed) return deviations;
+  for (double& deviation : deviations) deviation *= kLentDeviation;
+  return deviations;
+}
+
+/// Rates that runs of this purpose are fitted by.
+double fitted_rates(Purpose purpose) {
+  switch (purpose) {
+    case Purpose::train:
+      return 3;
+    case Purpose::serve:
+      break;
+  }
+  return kRates;
+}
+
 constexpr int kSteps = 12;
 constexpr double kConverged = 1e-7;   ///< change of a logarithm
 constexpr double kDifference = 0.01;  ///< of a logarithm, for derivatives
 /// 90 % of a normal distribution lie within this many deviations.
 constexpr double kNinetyPercent = 1.645;
 
+/// Machine files hold fractions from 0.001 to 1. Caches may be read faster than weights, up to the
+/// bandwidth, and fixed times may be longer than the architecture's.
+constexpr Vector kMost{1, 1, 1, 1.2, 10};
+constexpr double kLeast = 0.001;
+
 Vector logarithms(const Efficiency& efficiency) {
-  return {std::log(efficiency.matrix), std::log(efficiency.memory), std::log(efficiency.network)};
+  Vector x{};
+  for (std::size_t i = 0; i < kRates; ++i) x[i] = std::log(efficiency.*kParts[i]);
+  return x;
 }
 
-/// Machine files hold fractions from 0.001 to 1.
-double fraction(double logarithm) { return std::clamp(std::exp(logarithm), 0.001, 1.0); }
-
 Efficiency efficiency_at(const Vector& x) {
-  return {fraction(x[0]), fraction(x[1]), fraction(x[2])};
+  Efficiency efficiency;
+  for (std::size_t i = 0; i < kRates; ++i) {
+    efficiency.*kParts[i] = std::clamp(std::exp(x[i]), kLeast, kMost[i]);
+  }
+  return efficiency;
 }
 
 /// Solves m·x = v by Gauss–Jordan elimination; m is symmetric and positive.
@@ -110,12 +146,7 @@ class Predictor {
 
  private:
   [[nodiscard]] DeviceRates rates_at(const Efficiency& efficiency) const {
-    DeviceRates rates = run_.question.rates;
-    // The layers' GEMM rate holds the ratio of two types' efficiencies, which stays.
-    rates.efficiency = efficiency;
-    const double change = efficiency.network / run_.question.rates.efficiency.network;
-    rates.port_fraction = std::min(1.0, change * run_.question.rates.port_fraction);
-    return rates;
+    return with_efficiency(run_.question.rates, efficiency);
   }
 
   [[nodiscard]] PlanFigures figures(const DeviceRates& rates) {
@@ -143,8 +174,9 @@ NormalEquations equations_at(std::vector<Predictor>& predictors, const Vector& x
     equations.gradient[i] = precision * (known[i] - x[i]);
   }
   const double deviation = time_deviation(predictors.front().run().question.query.purpose);
-  const double time_precision = 1 / (deviation * deviation);
   for (Predictor& predictor : predictors) {
+    const double besides = predictor.run().unmodelled_s / predictor.run().time_s;
+    const double time_precision = 1 / (deviation * deviation + besides * besides);
     const double log_seconds = predictor.log_seconds(x);
     const double residual = std::log(predictor.run().time_s) - log_seconds;
     Vector slope{};
@@ -185,7 +217,7 @@ double range_of(const std::vector<FittedRun>& runs, Purpose purpose) {
   }
   const auto count = static_cast<double>(runs.size());
   const double deviation = std::sqrt(squares / (kPublishedRuns + count));
-  return std::expm1(kNinetyPercent * deviation * std::sqrt(1 + kRates / count));
+  return std::expm1(kNinetyPercent * deviation * std::sqrt(1 + fitted_rates(purpose) / count));
 }
 
 void require_runs(std::span<const MeasuredRun> runs) {
@@ -237,13 +269,24 @@ void require_credible(const RateFit& fit) {
 
 }  // namespace
 
+DeviceRates with_efficiency(DeviceRates rates, const Efficiency& efficiency) {
+  // The layers' GEMM rate holds the ratio of two types' efficiencies, which stays.
+  const double change = efficiency.network / rates.efficiency.network;
+  rates.port_fraction = std::min(1.0, change * rates.port_fraction);
+  const double slower = efficiency.fixed / rates.efficiency.fixed;
+  rates.kernel_s *= slower;
+  rates.layer_gemm_kernel_s *= slower;
+  rates.efficiency = efficiency;
+  return rates;
+}
+
 RateFit fit_rates(std::span<const MeasuredRun> runs) {
   require_runs(runs);
   std::vector<Predictor> predictors(runs.begin(), runs.end());
   const DeviceRates& rates = runs.front().question.rates;
   const Vector known = logarithms(rates.efficiency);
-  const bool lent = rates.efficiency_origin == EfficiencyOrigin::assumed;
-  const Vector& deviations = lent ? kLentDeviations : kKnownDeviations;
+  const Vector deviations =
+      known_deviations(runs.front().question.query.purpose, rates.efficiency_origin);
   Vector x = known;
   NormalEquations equations;
   for (int step = 0; step < kSteps; ++step) {
@@ -252,7 +295,7 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
     double moved = 0;
     for (std::size_t i = 0; i < kRates; ++i) {
       const double before = x[i];
-      x[i] = std::min(0.0, x[i] + std::clamp(change[i], -0.5, 0.5));
+      x[i] = std::min(std::log(kMost[i]), x[i] + std::clamp(change[i], -0.5, 0.5));
       moved = std::max(moved, std::abs(x[i] - before));
     }
     if (moved < kConverged) break;
@@ -263,7 +306,9 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
   fit.efficiency.dtype = runs.front().question.query.dtype;
   fit.efficiency.fractions = efficiency_at(x);
   const Vector spread = deviations_of(equations.curvature);
-  fit.efficiency.deviations = {spread[0], spread[1], spread[2]};
+  for (std::size_t i = 0; i < kRates; ++i) {
+    fit.efficiency.deviations.*kParts[i] = deviations[i] > kNotFitted * 2 ? spread[i] : 0;
+  }
   fit.efficiency.runs = static_cast<std::int64_t>(runs.size());
   for (Predictor& predictor : predictors) {
     const Efficiency& after = fit.efficiency.fractions;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "attention_ops.h"
 #include "default_options.h"
 #include "gemm_tiles.h"
 #include "headroom/analysis.h"
@@ -135,7 +136,8 @@ class SweepProgram {
       AffineReal compute = node.flops.real_with(values_);
       AffineReal memory = node.bytes.real_with(values_);
       compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
-      memory = {memory.constant / rates.bytes_per_s, memory.slope / rates.bytes_per_s};
+      const double bytes_per_s = node.attends ? rates.cache_bytes_per_s : rates.bytes_per_s;
+      memory = {memory.constant / bytes_per_s, memory.slope / bytes_per_s};
       const bool tiled = node.gemm && rates.processors > 0;
       steps_.push_back(
           {node.kernels * rates.kernel_s, compute, memory,
@@ -194,6 +196,7 @@ class SweepProgram {
   };
   struct NodeFormulas {
     bool layer_gemm;
+    bool attends;
     double kernels;  ///< layers in which it reads weights
     BatchFormula flops;
     BatchFormula bytes;
@@ -232,7 +235,7 @@ class SweepProgram {
         const Cost& cost = one.cost.forward;
         const double kernels =
             one.weights_read.empty() ? 0 : static_cast<double>(block.repeat.evaluate(graph.sizes));
-        nodes_.push_back({is_layer_gemm(block, node), kernels,
+        nodes_.push_back({is_layer_gemm(block, node), detail::attends(node.op), kernels,
                           BatchFormula(cost.matrix_flops, graph.sizes),
                           BatchFormula(cost.bytes_read + cost.bytes_written, graph.sizes),
                           formulas_of(node.op, graph.sizes)});

@@ -87,9 +87,15 @@ EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DTy
   const Efficiency reached = efficiency_of(rates, purpose, dtype).fractions;
   const bool serves = purpose == Purpose::serve;
   const double kernel_s =
-      serves ? serving_kernel_seconds(rates.architecture, computed_type(rates, dtype)) : 0;
-  return {*peak, *peak * reached.matrix, rates.memory_bytes_per_s * reached.memory,
-          tiling_processors(rates, purpose, dtype), kernel_s};
+      serves
+          ? reached.fixed * serving_kernel_seconds(rates.architecture, computed_type(rates, dtype))
+          : 0;
+  return {*peak,
+          *peak * reached.matrix,
+          rates.memory_bytes_per_s * reached.memory,
+          tiling_processors(rates, purpose, dtype),
+          kernel_s,
+          rates.memory_bytes_per_s * reached.memory * reached.cache};
 }
 
 }  // namespace headroom

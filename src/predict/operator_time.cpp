@@ -89,7 +89,8 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
   const double tiled = work.gemm ? tiled_share(*work.gemm, reached.processors) : 1;
   step.overhead_s = work.reads_weights ? reached.kernel_s : 0;
   const double arithmetic_s = tiled * work.matrix_flops / reached.flops_per_s;
-  const double memory_s = work.bytes / reached.bytes_per_s;
+  const double memory_s =
+      work.bytes / (work.attends ? reached.cache_bytes_per_s : reached.bytes_per_s);
   step.time_s = step.overhead_s + std::max(arithmetic_s, memory_s);
   const double compute_share = arithmetic_s > memory_s ? arithmetic_s / step.time_s : 0;
   const double range = efficiency_of(rates, Purpose::serve, dtype).range.of(compute_share);

@@ -26,6 +26,7 @@ struct StepWork {
   double bytes = 0;
   std::optional<GemmSizes> gemm{};  ///< by a datasheet: of an operator with weights
   bool reads_weights = false;
+  bool attends = false;  ///< reads keys or values
 };
 
 /// Sizes of the model and of the machine's cache.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "attention_ops.h"
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
@@ -163,7 +164,8 @@ class Pass {
 
   void add_rates(const DatasheetRates& sheet, TimePrediction& prediction) const {
     const auto kernel_seconds = [&](DType type) {
-      return serving_kernel_seconds(sheet.architecture, computed_type(sheet, type));
+      return efficiency_of(sheet, Purpose::serve, type).fractions.fixed *
+             serving_kernel_seconds(sheet.architecture, computed_type(sheet, type));
     };
     prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
     prediction.efficiency_source = efficiency_source_of(sheet, Purpose::serve, dtype_);
@@ -234,6 +236,7 @@ class Pass {
       work.gemm = detail::gemm_sizes(place.node.op, sizes);
       work.bytes += bytes_read_again(place.node, cost, sizes, layers);
       work.reads_weights = !cost.weights_read.empty();
+      work.attends = detail::attends(place.node.op);
       const bool low = is_layer_gemm(place.block, place.node);
       return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
                                   low ? workload.arithmetic_type() : workload.dtype);

@@ -24,6 +24,9 @@ Table efficiency_table(const RateFit& fit) {
   add("of peak arithmetic", &Efficiency::matrix);
   add("of memory bandwidth", &Efficiency::memory);
   add("of network bandwidth", &Efficiency::network);
+  if (fit.efficiency.purpose == Purpose::train) return table;
+  add("of that of memory, by attention", &Efficiency::cache);
+  add("of the fixed times of kernels", &Efficiency::fixed);
   return table;
 }
 

@@ -47,9 +47,19 @@ std::int64_t capacity_of(Planner& planner, const PlanChoice& choice, const Serve
       std::clamp<Integer>(left, 0, std::numeric_limits<std::int64_t>::max()));
 }
 
-ReplicaSettings settings_of(Planner& planner, const PlanChoice& choice,
-                            const SchedulerLimits& limits) {
-  return {limits, choice.parallel.pipeline, planner.stage_imbalance(choice)};
+/// Of the layers, on each stage of a pipeline.
+std::vector<double> stage_shares(const Planner& planner, const PlanChoice& choice,
+                                 std::int64_t longest) {
+  const StackLayers layers = planner.limits(longest).layers;
+  std::vector<double> shares;
+  for (std::int64_t stage = 0; stage < choice.parallel.pipeline; ++stage) {
+    std::int64_t of_stage = 0;
+    for (const LayerRange& range : layers_of_stage(layers, choice.parallel, stage)) {
+      of_stage += range.size();
+    }
+    shares.push_back(static_cast<double>(of_stage) / static_cast<double>(layers.total()));
+  }
+  return shares;
 }
 
 void require_decoding_replica(const SchedulerLimits& limits, const PlanChoice& choice) {
@@ -80,12 +90,13 @@ Simulation::Simulation(Planner& planner, const ServeQuestion& question, const Pl
       choice_(choice),
       limits_(question.limits),
       times_(planner, choice),
-      settings_(settings_of(planner, choice, question.limits)),
+      settings_{question.limits},
       bytes_(planner, choice, question.limits.block_tokens) {
   const std::vector<ServeRequest> requests = requests_of(question.traffic);
   const std::int64_t longest = longest_of(requests);
   require_legal(choice, {choice.parallel.data, longest}, planner.limits(longest));
   require_decoding_replica(limits_, choice);
+  settings_.stage_shares = stage_shares(planner, choice, longest);
   capacity_bytes_ = capacity_of(planner, choice, question, longest);
   if (question.speculation) add_drafting(question, longest);
   const auto shared = static_cast<std::int64_t>(limits_.prefix_hit *
@@ -107,14 +118,13 @@ bool Simulation::holds(const std::vector<ServeRequest>& requests) {
   return CachePool(bytes_, capacity_bytes_, shared_tokens_).can_hold(longest_of(requests));
 }
 
-ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile, double time_factor) {
+ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
   std::vector<Progress> progress;
   for (const ServeRequest& request : requests_of(traffic)) progress.push_back({request});
   const CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
   Acceptance acceptance(acceptance_, traffic.seed);
   ReplicaSettings settings = settings_;
   settings.drafting = {drafting_.get(), &acceptance};
-  settings.time_factor = time_factor;
   std::vector<Replica> replicas;
   for (std::int64_t i = 0; i < choice_.parallel.data; ++i) {
     settings.role = role_of(i);

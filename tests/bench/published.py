@@ -18,6 +18,8 @@ from csv import DictReader
 from pathlib import Path
 
 import published_latency
+import published_llama
+import published_plans
 import published_sharded
 import published_tensor
 from published_base import DATA, ROOT, Groups, Tool, off, preset, signed, spread, table
@@ -28,23 +30,6 @@ GIB = 2**30
 # Four of the eight steps on B200, one of each model and both kinds of plans.
 FITTED = ("llama3_70b_l12_tp1_pp2_dp4_mbc4_cef", "llama3_70b_l12_tp8_pp1_dp1_mbc4_cef",
           "deepseekv2_tp1_ep8_pp1_dp8_l4_mbc8_cef", "llama3_405b_l4_tp1_pp2_dp4_mbc4_cef")
-
-LLAMA_BENCH_DEVICES = {
-    "NVIDIA A100 80GB PCIe": "a100-80gb-pcie",
-    "NVIDIA A100-SXM4-80GB": "a100-80gb",
-    "NVIDIA A40": "a40",
-    "NVIDIA GeForce RTX 3080": "rtx-3080",
-    "NVIDIA GeForce RTX 3090": "rtx-3090",
-    "NVIDIA GeForce RTX 4080": "rtx-4080",
-    "NVIDIA GeForce RTX 4090": "rtx-4090",
-    "NVIDIA H100 PCIe": "h100-80gb-pcie",
-    "NVIDIA L40S": "l40s",
-    "NVIDIA RTX 6000 Ada Generation": "rtx-6000-ada",
-    "NVIDIA RTX A6000": "rtx-a6000",
-}
-LLAMA_BENCH_MODELS = {"llama 8B F16": ("llama-3-8b", "float16"),
-                      "llama 8B Q4_K - Medium": ("llama-3-8b", "q4_k_m"),
-                      "llama 70B Q4_K - Medium": ("llama-3-70b", "q4_k_m")}
 
 
 # Training on B200
@@ -319,52 +304,6 @@ def serving(tool, groups):
             f"{len(given_errors)} outside the predicted range.", ""]
 
 
-def llama_bench_rows():
-    with open(DATA / "logs" / "llamacpp_logs.jsonl", encoding="utf-8") as file:
-        for line in file:
-            log = json.loads(line)
-            if log["device"] not in LLAMA_BENCH_DEVICES or log["model"] not in LLAMA_BENCH_MODELS:
-                continue
-            for test in log["tests"] or []:
-                name = test["test"].replace(" ", "")
-                if re.fullmatch(r"(pp|tg)\d+", name):
-                    yield LLAMA_BENCH_DEVICES[log["device"]], *LLAMA_BENCH_MODELS[log["model"]], name, test["tps"]
-
-
-def llama_bench(tool, all_groups):
-    groups, seen = {}, {}
-    for device, model, weights, test, measured in llama_bench_rows():
-        words = ["analyze", model, "--machine", device, "--dtype", "float16", "--weights", weights]
-        tokens = int(test[2:])
-        prompt = test.startswith("pp")
-        words += ["--seq", str(tokens)] if prompt else ["--phase", "decode", "--past", str(tokens // 2)]
-        key = tuple(words)
-        if key not in seen:
-            seen[key] = tool.json(*words)["time"]
-        time = seen[key]
-        predicted = (tokens if prompt else 1) / time["total_s"]
-        group = groups.setdefault((device, model, weights, "prompt" if prompt else "generation"), [])
-        inside = 1 / time["high_s"] <= measured / (tokens if prompt else 1) <= 1 / time["low_s"]
-        group.append((off(predicted, measured), inside))
-        all_groups.add(f"llama-bench {'prompt' if prompt else 'generation'}, {device}", off(predicted, measured), inside)
-    lines = [[f"{model}, {weights}, {device}", kind, str(len(group)),
-              signed(statistics.median(error for error, _ in group), 0)]
-             for (device, model, weights, kind), group in sorted(groups.items())]
-    summary = []
-    for kind in ("prompt", "generation"):
-        members = [one for (*_, name), group in groups.items() if name == kind for one in group]
-        outside = sum(not inside for _, inside in members)
-        bias = statistics.median(error for error, _ in members)
-        summary.append(f"- {kind}: {spread([error for error, _ in members])}, bias {signed(bias, 0)} %; "
-                       f"{outside} of {len(members)} outside the predicted range.")
-    return ["## llama.cpp on single devices", "",
-            "llama-bench results of April and May 2024 from public notebooks "
-            "([llamacpp_logs.jsonl](../tests/data/logs/llamacpp_logs.jsonl)); nothing is fitted to them. llama.cpp dequantises "
-            "weights for the GEMMs of a prompt, so its prompts are slower than the rates of serving engines that are assumed "
-            "here. A row is the median over the lengths of the tests.", "",
-            *table(["Run", "Test", "Results", "Off [%]"], lines), "", *summary, ""]
-
-
 def main():
     binary = str(Path(sys.argv[1]).resolve())
     mode = sys.argv[2] if len(sys.argv) > 2 else ""
@@ -373,18 +312,22 @@ def main():
         groups = Groups()
         sections = [*b200(tool, groups), *a100(tool, groups), *megatron_bridge(tool, groups),
                     *published_sharded.sections(tool, groups), *published_tensor.sections(tool, groups), *serving(tool, groups),
-                    *published_latency.sections(tool, groups), *llama_bench(tool, groups)]
+                    *published_plans.sections(tool, groups), *published_latency.sections(tool, groups)]
+        llama, llama_rows = published_llama.sections(tool, groups)
+        sections += llama
         lines = ["# Predictions beside published runs", "",
                  "Every published run that the repository holds, beside what headroom predicts for it; differences are "
                  "(predicted − measured)/measured. Made by `python3 tests/bench/published.py build/release/headroom --update`; "
                  "a test holds this file to the program.", "",
                  *groups.lines(), *sections]
     text = "\n".join(lines)
+    rows = published_llama.csv_of(llama_rows)
     if mode == "--update":
         REPORT.write_text(text)
+        published_llama.ROWS.write_text(rows)
     elif mode == "--check":
-        if REPORT.read_text() != text:
-            print("reports/published.md differs from what the program predicts: run published.py --update")
+        if REPORT.read_text() != text or published_llama.ROWS.read_text() != rows:
+            print("reports/published.md or llama_bench.csv differs from what the program predicts: run published.py --update")
             sys.exit(1)
     elif mode == "--errors":
         print(json.dumps(groups.errors))
