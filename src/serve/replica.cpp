@@ -32,7 +32,8 @@ void Replica::advance(double now_s) {
   const double seconds = now_s - std::exchange(now_s_, now_s);
   occupation_.running.add(static_cast<double>(running_), seconds);
   occupation_.waiting.add(static_cast<double>(waiting_.size()), seconds);
-  occupation_.cache.add(pool_.occupied(), seconds);
+  const double uncounted_s = now_s - std::max(now_s - seconds, cache_counted_s_);
+  if (uncounted_s >= 0) occupation_.cache.add(pool_.occupied(0), uncounted_s);
 }
 
 void Replica::add(std::size_t request, double now_s) {
@@ -59,10 +60,12 @@ Replica::Leaving Replica::end_step() {
   Batch& batch = *std::ranges::min_element(batches_, {}, &Batch::end_s);
   const double now_s = std::exchange(batch.end_s, std::numeric_limits<double>::infinity());
   advance(now_s);
+  const std::int64_t further = std::exchange(batch.steps, 1) - 1;
   Leaving leaving;
   for (Sequence& sequence : batch.sequences) {
     if (sequence.scheduled == 0) continue;
     sequence.computed += std::exchange(sequence.scheduled, 0);
+    if (further > 0) add_further(sequence, further);
     if (sequence.computed < sequence.tokens) continue;
     Progress& progress = (*progress_)[sequence.request];
     add_tokens(sequence, progress, now_s);
@@ -78,6 +81,14 @@ Replica::Leaving Replica::end_step() {
   running_ -= count;
   outstanding_ -= count;
   return leaving;
+}
+
+void Replica::add_further(Sequence& sequence, std::int64_t steps) {
+  sequence.computed += steps;
+  sequence.tokens += steps;
+  (*progress_)[sequence.request].generated += steps;
+  occupation_.decode_steps += steps;
+  occupation_.decoded_tokens += steps;
 }
 
 void Replica::add_tokens(Sequence& sequence, Progress& progress, double now_s) {
@@ -205,10 +216,12 @@ BoundSeconds Replica::drafting(const Step& step) const {
 }
 
 double Replica::run(const Step& step, double now_s) {
-  const BoundSeconds layers = times_->weights(step.tokens, step.sequences) + step.of_sequences;
-  const BoundSeconds head = times_->head(step.sampled);
+  const double factor = settings_.time_factor;
+  const BoundSeconds layers =
+      factor * (times_->weights(step.tokens, step.sequences) + step.of_sequences);
+  const BoundSeconds head = factor * times_->head(step.sampled);
   // A pipeline drafts before its first stage.
-  const BoundSeconds drafts = drafting(step);
+  const BoundSeconds drafts = factor * drafting(step);
   const double host_s = stage_free_s_.size() > 1 ? kHostSeconds : 0;
   // Hosts of later stages work while the first ones compute, but their devices wait as long.
   double end_s = now_s + host_s + drafts.all;
@@ -226,14 +239,16 @@ double Replica::run(const Step& step, double now_s) {
   return end_s;
 }
 
-void Replica::start_steps(double now_s) {
+void Replica::start_steps(double now_s, double horizon_s) {
   advance(now_s);
   for (Batch& batch : batches_) {
     if (!batch.idle()) continue;
     Step step;
     continue_running(batch, step);
     admit_waiting(batch, step);
-    if (step.tokens > 0) batch.end_s = run(step, now_s);
+    if (step.tokens == 0) continue;
+    batch.end_s = run(step, now_s);
+    if (is_steady(batch, step)) run_further(batch, step, now_s, horizon_s);
   }
 }
 

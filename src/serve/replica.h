@@ -59,6 +59,10 @@ struct Drafting {
   Acceptance* acceptance = nullptr;
 };
 
+/// Steps that differ in nothing but the lengths of caches are computed together, or, to check that,
+/// each by itself.
+enum class Stepping { together, one_by_one };
+
 /// Settings of a replica. In a pipeline, as many batches as stages are on their way at once, and
 /// each has its own sequences.
 struct ReplicaSettings {
@@ -67,6 +71,8 @@ struct ReplicaSettings {
   std::vector<double> stage_shares{1};
   Drafting drafting{};  ///< must outlive the replica
   ReplicaRole role = ReplicaRole::both;
+  double time_factor = 1;  ///< of all steps
+  Stepping stepping = Stepping::together;
 };
 
 class Replica {
@@ -89,8 +95,9 @@ class Replica {
   };
   /// Ends that step at next_end_s().
   Leaving end_step();
-  /// Starts a step in every idle batch that has work.
-  void start_steps(double now_s);
+  /// Starts a step in every idle batch that has work, and further ones of a batch that only decodes
+  /// until a sequence is answered: those that begin before `horizon_s`, up to which nothing comes.
+  void start_steps(double now_s, double horizon_s);
   [[nodiscard]] const Occupation& occupation() const { return occupation_; }
 
  private:
@@ -106,6 +113,7 @@ class Replica {
   struct Batch {
     std::vector<Sequence> sequences;  ///< in order of admission
     double end_s = std::numeric_limits<double>::infinity();
+    std::int64_t steps = 1;  ///< that end then, of equal sequences
     [[nodiscard]] bool idle() const { return end_s == std::numeric_limits<double>::infinity(); }
   };
   /// The work of a step while it is put together.
@@ -128,6 +136,8 @@ class Replica {
   [[nodiscard]] std::int64_t drafts_of(const Sequence& sequence) const;
   /// Adds the tokens that a step gave a sequence to it and to its request.
   void add_tokens(Sequence& sequence, Progress& progress, double now_s);
+  /// Adds the tokens of `steps` steps before the last one of a batch.
+  void add_further(Sequence& sequence, std::int64_t steps);
   /// Room for `tokens` tokens of the sequence at `index`; takes it from later ones if needed.
   bool make_room(Batch& batch, std::size_t index, std::int64_t tokens, Step& step);
   void continue_running(Batch& batch, Step& step);
@@ -144,6 +154,19 @@ class Replica {
   /// Passes the step through the stages; returns its end.
   double run(const Step& step, double now_s);
 
+  // steady_steps.cpp
+  struct SteadySteps;
+  /// True if the step decodes one token of every sequence of the only batch.
+  [[nodiscard]] bool is_steady(const Batch& batch, const Step& step) const;
+  [[nodiscard]] std::int64_t steps_until_answer(const Batch& batch) const;
+  /// The next `count` steps behind those that the batch runs.
+  SteadySteps steady_steps(Batch& batch, std::int64_t count);
+  /// Runs those that begin before `horizon_s` and have room in the cache; returns their number.
+  std::int64_t run_steady(const SteadySteps& steps, const BoundSeconds& weights, double horizon_s,
+                          Batch& batch);
+  /// Runs steps behind the one that was started at `now_s`.
+  void run_further(Batch& batch, const Step& step, double now_s, double horizon_s);
+
   ReplicaSettings settings_;
   CachePool pool_;
   StepTimes* times_;
@@ -154,6 +177,7 @@ class Replica {
   std::int64_t outstanding_ = 0;
   std::int64_t running_ = 0;
   double now_s_ = 0;
+  double cache_counted_s_ = 0;  ///< until which occupation_.cache has been counted
   Occupation occupation_;
 };
 

@@ -118,13 +118,14 @@ bool Simulation::holds(const std::vector<ServeRequest>& requests) {
   return CachePool(bytes_, capacity_bytes_, shared_tokens_).can_hold(longest_of(requests));
 }
 
-ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile) {
+ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile, double time_factor) {
   std::vector<Progress> progress;
   for (const ServeRequest& request : requests_of(traffic)) progress.push_back({request});
   const CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
   Acceptance acceptance(acceptance_, traffic.seed);
   ReplicaSettings settings = settings_;
   settings.drafting = {drafting_.get(), &acceptance};
+  settings.time_factor = time_factor;
   std::vector<Replica> replicas;
   for (std::int64_t i = 0; i < choice_.parallel.data; ++i) {
     settings.role = role_of(i);
