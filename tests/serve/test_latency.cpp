@@ -141,7 +141,7 @@ TEST_CASE("one row of NIM's latencies predicts its others") {
     return simulate(other, choice).figures.tpot.value().mean;
   };
   const Efficiency fitted = fit_rates({&run, 1}).efficiency.fractions;
-  CHECK(fitted.fixed > 1.3);  // the engine's layers wait longer than single kernels
+  CHECK(fitted.fixed > 1.1);  // the engine's layers wait longer than single kernels
   CHECK(fitted.cache == doctest::Approx(1).epsilon(0.05));  // hardly read by this row
   std::vector<double> before;
   std::vector<double> after;
