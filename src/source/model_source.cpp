@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "checkpoint.h"
+#include "companion_files.h"
 #include "folder_contents.h"
 #include "gguf/gguf_config.h"
 #include "headroom/error.h"
@@ -189,6 +190,7 @@ Model load_path(const fs::path& path) {
     return read_config_file(fs::absolute(path).parent_path() / "config.json",
                             folder_name(fs::absolute(path).parent_path()), path.string());
   }
+  detail::refuse_companion_file(path);
   return read_config_file(path, config_name(path), weight_files_next_to(path));
 }
 

@@ -342,6 +342,17 @@ TEST_CASE("a diffusers folder of other models is refused, and its components are
   }
 }
 
+TEST_CASE("files beside a config are refused by what they describe") {
+  const TempFolder root;
+  write_file(root / "tokenizer.json", "{}");
+  CHECK(refusal_at(root / "tokenizer.json").find("a tokenizer, not a model") != std::string::npos);
+  write_file(root / "glm-5.hf_quant_config.json", R"({"producer": {"name": "modelopt"}})");
+  CHECK(refusal_at(root / "glm-5.hf_quant_config.json").find("how the weights are quantised") !=
+        std::string::npos);
+  write_file(root / "retokenizer.json", "{}");
+  CHECK(refusal_at(root / "retokenizer.json").find("model_type") != std::string::npos);
+}
+
 TEST_CASE("NeMo and Megatron checkpoints are refused by what they are") {
   const TempFolder root;
   fs::create_directories(root / "nemo");
