@@ -22,9 +22,9 @@ namespace {
 /// Parts of one tensor take whole bytes and sum to its bytes.
 Integer part_bytes(const WeightPattern& pattern, Integer tensor_bytes) {
   const StackRange& range = pattern.range;
-  if (pattern.name.layout.stacking == Stacking::alone || range.group_size == 0) {
-    return tensor_bytes;
-  }
+  const Stacking stacking = pattern.name.layout.stacking;
+  const bool is_only_owner = stacking == Stacking::alone || stacking == Stacking::padded;
+  if (is_only_owner || range.group_size == 0) return tensor_bytes;
   const auto upto = [&](std::int64_t rows) {
     return checked_multiply(tensor_bytes, rows) / range.group_size;
   };

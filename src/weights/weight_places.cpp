@@ -51,6 +51,7 @@ std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking st
   switch (stacking) {
     case Stacking::alone:
     case Stacking::whole:
+    case Stacking::padded:
       return 1;
     case Stacking::per_key_value_head:
       return key_value_heads(spec, path);
@@ -64,6 +65,12 @@ std::int64_t groups_of(const ModelSpec& spec, std::string_view path, Stacking st
       return size;
   }
   return 1;
+}
+
+/// Rows of a padded tensor that holds `rows` of them.
+std::int64_t padded_size(std::int64_t rows) {
+  if (rows > std::numeric_limits<std::int64_t>::max() - kPaddedRows) return rows;
+  return (rows + kPaddedRows - 1) / kPaddedRows * kPaddedRows;
 }
 
 /// The dimensions other than 1.
@@ -203,6 +210,7 @@ StackRange WeightPlaces::range_of(const ModelSpec& spec, const Shapes& shapes,
   };
   const std::int64_t own = size_of(path);
   if (name.layout.stacking == Stacking::alone) return {1, own, 0, own};
+  if (name.layout.stacking == Stacking::padded) return {1, padded_size(own), 0, own};
   // A weight without elements has no groups.
   const std::int64_t groups =
       std::max<std::int64_t>(1, groups_of(spec, path, name.layout.stacking, own));

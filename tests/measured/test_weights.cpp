@@ -162,6 +162,41 @@ TEST_CASE("Baichuan 2 divides the rows of its head by their lengths, and Baichua
   CHECK(largest_logit(64000, 3) == doctest::Approx(8 * 0.5 * 3));
 }
 
+// Kimi K3's published files have 128 entries of A_log for 96 heads. llama.cpp
+// (conversion/kimi_k3.py) keeps the first n_head, as vLLM-Ascend does; Megatron-Bridge writes zeros
+// behind them.
+TEST_CASE("Kimi K3's A_log may be padded to 128 entries, of which the first are the heads'") {
+  constexpr const char* kModel = "families/kimi_k3_text";
+  // Each value is two bytes, in bfloat16.
+  const auto padded_to = [&](std::int64_t entries, std::byte padding) {
+    auto tensors = reference_tensors(kModel);
+    for (TensorToWrite& tensor : tensors) {
+      if (!tensor.name.ends_with(".A_log")) continue;
+      tensor.shape = {entries};
+      tensor.data.resize(2 * static_cast<std::size_t>(entries), padding);
+    }
+    return tensors;
+  };
+  const ModelSpec spec = reference_spec(kModel);
+  const auto logits_of = [&](const std::vector<TensorToWrite>& tensors) {
+    const test::TempFolder folder;
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    const auto source = checkpoint_weights(spec, Checkpoint(folder.path()));
+    Session session(spec, *source, {});
+    Workload workload;
+    workload.seq_len = 9;
+    for (NamedTensor& tensor : session.forward(random_inputs(spec, workload, 1))) {
+      if (tensor.name == "logits") return std::move(tensor.values);
+    }
+    FAIL("no logits");
+    return std::vector<float>{};
+  };
+  const auto unpadded = logits_of(reference_tensors(kModel));
+  CHECK(logits_of(padded_to(128, std::byte{0})) == unpadded);
+  CHECK(logits_of(padded_to(128, std::byte{0x41})) == unpadded);
+  CHECK(load_error(padded_to(64, std::byte{0}), kModel).ends_with(".A_log"));
+}
+
 TEST_CASE("random weights depend on the seed only") {
   const ModelSpec spec = reference_spec();
   Workload workload;

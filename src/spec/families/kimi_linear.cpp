@@ -256,6 +256,7 @@ constexpr NameRule kKimi[] = {
 constexpr NameRule kKimiK3[] = {
     {"decoder.layers.attention.gate.%", "layers.{}.self_attn.g_proj.%"},
     {"decoder.layers.delta.gate.%", "layers.{}.self_attn.g_proj.%"},
+    {"decoder.layers.delta.a_log", "layers.{}.self_attn.A_log", padded_rows()},
     {"decoder.layers.mlp.latent.down.%", "layers.{}.block_sparse_moe.routed_expert_down_proj.%"},
     {"decoder.layers.mlp.latent.norm.%", "layers.{}.block_sparse_moe.routed_expert_norm.%"},
     {"decoder.layers.mlp.latent.up.%", "layers.{}.block_sparse_moe.routed_expert_up_proj.%"},

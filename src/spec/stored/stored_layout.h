@@ -22,7 +22,12 @@ enum class Stacking {
   per_key_value_head,  ///< per key-value head, its rows of every weight (BLOOM, Falcon)
   per_quarter,         ///< a quarter of the rows of each (CodeGen, saved for four processes)
   per_index,           ///< rows alternate (gpt-oss: even rows gate, odd rows up)
+  padded,              ///< the first rows of a tensor padded to a multiple of kPaddedRows
 };
+
+/// Kimi K3's A_log has 128 entries for 96 heads: 96 and padding. Source: llama.cpp's
+/// conversion/kimi_k3.py (`[:n_head]`), vLLM-Ascend's and Megatron-Bridge's loaders (zeros).
+inline constexpr std::int64_t kPaddedRows = 128;
 
 /// The stacked axis of a weight [out, in].
 enum class StackAxis { out, in };
@@ -51,6 +56,9 @@ struct StoredLayout {
   layout.part = index;
   return layout;
 }
+
+/// The first rows of a padded tensor.
+[[nodiscard]] constexpr StoredLayout padded_rows() { return part(0, Stacking::padded); }
 
 [[nodiscard]] constexpr StoredLayout transposed(StoredLayout layout = {}) {
   layout.order = StoredOrder::transposed;
