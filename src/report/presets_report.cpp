@@ -38,8 +38,17 @@ Json preset_json(const PresetSummary& summary) {
                          {"precision", model.reference->rounded ? "rounded" : "exact"},
                          {"source", model.reference->source}};
   }
-  json["config"] = Json::parse(summary.preset.json).at("config");
+  const Json preset = Json::parse(summary.preset.json);
+  json["overrides"] = preset.value("overrides", Json(nullptr));
+  json["config"] = preset.at("config");
   return json;
+}
+
+/// Adds a line per key of an object.
+void add_keys(Document& document, std::string label, const Json& object) {
+  for (const auto& [key, value] : object.items()) {
+    document.add_line(std::exchange(label, ""), fmt::format("{} {}", key, value.dump()));
+  }
 }
 
 /// All that is known of one preset.
@@ -62,10 +71,8 @@ Document preset_document(const PresetSummary& summary) {
   document.add_line("source", model.source);
   document.add_line("origin", summary.preset.origin);
   const Json preset = Json::parse(summary.preset.json);
-  std::string label = "config";
-  for (const auto& [key, value] : preset.at("config").items()) {
-    document.add_line(std::exchange(label, ""), fmt::format("{} {}", key, value.dump()));
-  }
+  if (preset.contains("overrides")) add_keys(document, "overrides", preset.at("overrides"));
+  add_keys(document, "config", preset.at("config"));
   return document;
 }
 

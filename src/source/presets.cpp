@@ -83,6 +83,14 @@ ReferenceCount read_reference(detail::ConfigReader reader) {
   return reference;
 }
 
+/// The published config with the keys that the preset states in place of the file's own.
+nlohmann::json config_of(const nlohmann::json& preset, detail::ConfigReader& reader) {
+  if (!reader.object("config")) reader.fail("config", "is missing", "add the model's config keys");
+  nlohmann::json config = preset.at("config");
+  if (reader.object("overrides")) config.update(preset.at("overrides"));
+  return config;
+}
+
 }  // namespace
 
 std::vector<Preset> list_presets() {
@@ -117,9 +125,9 @@ Model read_preset(const Preset& preset) {
   Model model;
   model.source = reader.text_or({"source"}, "");
   if (auto reference = reader.object("reference")) model.reference = read_reference(*reference);
-  if (!reader.object("config")) reader.fail("config", "is missing", "add the model's config keys");
+  const nlohmann::json config = config_of(document, reader);
   reader.require_all_read();
-  model.spec = read_model_spec(document.at("config").dump(), file + ", config", preset.name);
+  model.spec = read_model_spec(config.dump(), file + ", config", preset.name);
   return model;
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """preset_sources.py: checks presets/sources.csv against the presets' texts.
 
-A config as published has the SHA-256 that its row states. Where its note has a git blob, it also
-has that id, as the published file, with or without a final newline.
+A config as published has the SHA-256 that its row states. Where its note ends with a git blob or a
+SHA-256, it also has that id, as the published file, with or without a final newline.
 """
 
 import csv
@@ -29,18 +29,25 @@ def git_blob(content):
     return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 
 
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
 def faults(row):
     """Yields the differences between the row and the preset's text."""
     if row["state"] not in STATES:
         yield f"its state is '{row['state']}'"
     content = published_text(row["preset"]).encode()
-    if row["sha256"] and hashlib.sha256(content).hexdigest() != row["sha256"]:
+    if row["sha256"] and sha256(content) != row["sha256"]:
         yield "its text has another sha256"
     blob = re.search(r"git blob ([0-9a-f]{40})$", row["note"] or "")
     if blob and blob[1] not in (git_blob(content), git_blob(content + b"\n")):
         yield "its text is another git blob"
-    if row["state"] == "raw" and not row["repository"] and not blob:
-        yield "it is raw, without a copy or a git blob"
+    digest = re.search(r"SHA-256 ([0-9a-f]{64})$", row["note"] or "")
+    if digest and digest[1] not in (sha256(content), sha256(content + b"\n")):
+        yield "its text has another SHA-256 than the published one"
+    if row["state"] == "raw" and not row["repository"] and not blob and not digest:
+        yield "it is raw, without a copy, a git blob or a published SHA-256"
 
 
 def main():

@@ -3,7 +3,9 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 
+#include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "headroom/report.h"
 #include "support/data.h"
@@ -167,7 +169,8 @@ TEST_CASE("a preset's exact name wins over a path, a guess does not") {
   const ScratchFolder folder;
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder.path());
-  const std::string config = nlohmann::json::parse(find_preset("bert-tiny")->json)["config"].dump();
+  const std::string config =
+      nlohmann::json::parse(find_preset("bert-base-uncased")->json)["config"].dump();
   folder.write("gpt2/config.json", config);
   folder.write("Qwen/Qwen3-8B/config.json", config);
   const Model preset = load_model("gpt2");
@@ -221,4 +224,25 @@ TEST_CASE("a search without a result suggests what is there") {
   CHECK(hint_of([] { (void)find_machines("H100-80"); }) == "found");
   CHECK(hint_of([] { (void)find_machines("h100-80gbb"); }).starts_with("did you mean h100-80gb"));
   CHECK(hint_of([] { (void)find_machines("abacus"); }) == "`headroom machines` lists all");
+}
+
+TEST_CASE("a preset's overrides are read in place of its config's keys") {
+  const Preset bert = find_preset("bert-base-uncased").value();
+  const auto published = nlohmann::json::parse(bert.json).at("config");
+  CHECK(published.at("architectures") == nlohmann::json{"BertForMaskedLM"});
+  CHECK(published ==
+        nlohmann::json::parse(find_preset("bert-base-uncased-mlm").value().json).at("config"));
+  CHECK(read_preset(bert).spec.architecture == "BertModel");
+  // FLUX.1's file states no type.
+  const Preset flux = find_preset("flux.1-dev").value();
+  CHECK_FALSE(nlohmann::json::parse(flux.json).at("config").contains("torch_dtype"));
+  CHECK(read_preset(flux).spec.torch_dtype == "bfloat16");
+}
+
+TEST_CASE("overrides that are no object are refused") {
+  Preset preset = find_preset("bert-base-uncased").value();
+  auto document = nlohmann::json::parse(preset.json);
+  document["overrides"] = "BertModel";
+  preset.json = document.dump();
+  CHECK_THROWS_AS(std::ignore = read_preset(preset), Error);
 }

@@ -53,7 +53,12 @@ void add_to_all(json& object, const json& attributes) {
   }
 }
 
-json config_of(const Preset& preset) { return json::parse(preset.json).at("config"); }
+json config_of(const Preset& preset) {
+  const json document = json::parse(preset.json);
+  json config = document.at("config");
+  if (document.contains("overrides")) config.update(document.at("overrides"));
+  return config;
+}
 
 ModelSpec read(const json& config) { return read_model_spec(config.dump(), "config.json", "test"); }
 

@@ -26,6 +26,9 @@ void read_stablelm(ConfigReader& config, ModelSpec& spec) {
         QueryKeyNormSpec{norm, QueryKeyNormScope::each_head_own_weight};
   }
   stack.dropout.ffn_output = config.probability_or({"hidden_dropout"}, 0);
+  // Keys of stablelm-2-12b that StableLmForCausalLM does not read.
+  config.expect_flag("use_norm_bias", false);
+  config.expect_number("rotary_scaling_factor", 1.0);
 }
 
 constexpr NameRule kHeadNorms[] = {
