@@ -55,10 +55,11 @@ std::string disturbance_in(const JsonFields& context) {
 /// Of the current version: its files have no other keys, so that these are misspelled or added.
 void require_own_keys(const JsonFields& document) {
   if (document.count("schema_version") != kSchemaVersion) return;
-  document.require_only({"schema_version", "schema", "produced_by", "engine", "model", "workload",
-                         "time", "ttft_s", "tpot_s", "generated_ids", "counted", "memory",
-                         "processes", "weight_formats", "activations", "ops", "context", "warnings",
-                         "interrupted"});
+  document.require_only({"schema_version", "schema",         "produced_by", "engine",
+                         "model",          "workload",       "time",        "ttft_s",
+                         "tpot_s",         "generated_ids",  "counted",     "memory",
+                         "processes",      "weight_formats", "activations", "ops",
+                         "context",        "warnings",       "interrupted", "retired"});
   document.object("time").require_only({"median_s", "mad_s", "min_s", "max_s", "samples_s"});
   document.object("counted").require_only(
       {"parameters", "matrix_flops", "weight_bytes", "kv_cache_bytes"});

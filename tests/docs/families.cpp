@@ -128,6 +128,7 @@ Rows rows_of_data() {
   }
   for (const Preset& preset : list_presets()) {
     json config = json::parse(preset.json);
+    if (config.contains("overrides")) config["config"].update(config["overrides"]);
     add_config(config["config"], config.contains("reference") ? &Truth::presets : nullptr, rows);
   }
   return rows;
