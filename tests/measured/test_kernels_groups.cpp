@@ -354,7 +354,9 @@ TEST_CASE("selected columns keep their values, in whole groups or within one") {
          {ScaleKind::float32, ScaleKind::float16, ScaleKind::exponent, ScaleKind::nested}) {
       GroupedWeights all = random_groups(kind, scales, {.rows_per_scale = 1});
       if (kind != CodeKind::float8) add_zeros(all);
-      for (const auto& [first, count] : {std::pair{0, 64}, {64, 128}, {128, 64}, {72, 48}}) {
+      for (const auto& columns : {std::pair{0, 64}, {64, 128}, {128, 64}, {72, 48}}) {
+        const int first = columns.first;
+        const int count = columns.second;
         CAPTURE(first);
         REQUIRE(has_columns(all, first, count));
         const GroupedWeights part = select_columns(all, first, count);
