@@ -219,8 +219,9 @@ class RankWeights final : public WeightSource {
   }
 
   /// The whole weight in groups, read once: its type is asked for before it is loaded.
-  const StoredGroups& groups_of(const Weight& full, const std::vector<std::int64_t>& sizes,
-                                std::int64_t layer) const {
+  [[nodiscard]] const StoredGroups& groups_of(const Weight& full,
+                                              const std::vector<std::int64_t>& sizes,
+                                              std::int64_t layer) const {
     const auto key = std::make_pair(full.path, layer);
     const auto found = groups_.find(key);
     if (found != groups_.end()) return found->second;
