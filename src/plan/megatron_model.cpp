@@ -11,7 +11,7 @@ namespace {
 
 using LayerTest = std::function<bool(const AttentionSpec&, const FfnSpec&)>;
 
-/// Whether each layer passes `test`.
+/// True if each layer passes `test`.
 std::vector<bool> layers_that(const StackSpec& stack, const LayerTest& test) {
   std::vector<bool> layers;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
