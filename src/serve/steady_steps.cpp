@@ -3,6 +3,7 @@
 // computed in one go.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "replica.h"
 
