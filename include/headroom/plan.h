@@ -254,8 +254,6 @@ class Planner {
   /// The part that nine of ten runs' times lie within: 0.2 means between 1/1.2 and 1.2 of them.
   /// Arithmetic bounds `compute_share` of the time.
   [[nodiscard]] double time_range(const PlanChoice& choice, double compute_share) const;
-  /// Layers of the stage with most of them over the average: 1 for an even pipeline.
-  [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
   /// Bytes of weights that a rank of each pipeline stage stores.
   [[nodiscard]] std::vector<Integer> stage_weights(const PlanChoice& choice);
   /// Traffic of a rank of the first stage.

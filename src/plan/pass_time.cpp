@@ -1,7 +1,5 @@
 // Seconds of a serving pass by what they grow with, from which a step of continuous batching is put
 // together.
-#include <algorithm>
-
 #include "planner.h"
 
 namespace headroom {
@@ -53,18 +51,6 @@ PassTime Planner::Implementation::decode_time(const PlanChoice& choice, std::int
   return time;
 }
 
-double Planner::Implementation::stage_imbalance(const PlanChoice& choice) {
-  std::int64_t all = 0;
-  for (const detail::LayerKind& kind : kinds) all += kind.count;
-  std::int64_t most = 0;
-  for (const detail::PipelineStage& stage : stages(choice.parallel)) {
-    std::int64_t layers = 0;
-    for (const std::int64_t of_kind : stage.layers_of_kind) layers += of_kind;
-    most = std::max(most, layers);
-  }
-  return static_cast<double>(most * choice.parallel.pipeline) / static_cast<double>(all);
-}
-
 PassTime Planner::prefill_time(const PlanChoice& choice, std::int64_t tokens, std::int64_t past_len,
                                std::int64_t adapters) {
   return implementation_->prefill_time(choice, tokens, past_len, adapters);
@@ -73,10 +59,6 @@ PassTime Planner::prefill_time(const PlanChoice& choice, std::int64_t tokens, st
 PassTime Planner::decode_time(const PlanChoice& choice, std::int64_t sequences,
                               std::int64_t past_len) {
   return implementation_->decode_time(choice, sequences, past_len);
-}
-
-double Planner::stage_imbalance(const PlanChoice& choice) {
-  return implementation_->stage_imbalance(choice);
 }
 
 }  // namespace headroom

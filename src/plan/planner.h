@@ -73,7 +73,6 @@ class Planner::Implementation : public PlannerSetup {
                                       std::int64_t past_len, std::int64_t adapters);
   [[nodiscard]] PassTime decode_time(const PlanChoice& choice, std::int64_t sequences,
                                      std::int64_t past_len);
-  [[nodiscard]] double stage_imbalance(const PlanChoice& choice);
 
   /// The kind of pass that a graph is compiled for.
   enum class Pass { train, prefill, decode };
