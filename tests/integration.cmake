@@ -65,10 +65,13 @@ foreach(command IN ITEMS analyze explain diff measure compare complexity fit pla
     PASS_REGULAR_EXPRESSION "Examples:[\r\n]+  (source <\\()?headroom ${command}")
 endforeach()
 
-# JSON reports against their schemas. Prefers the system's Python, which has python3-jsonschema.
+# Prefers the system's Python, which has python3-jsonschema. Scripts that run the program hundreds of
+# times run with the optimised one only: sanitizers see the same code in the tests of its libraries,
+# in the golden cases and in the fuzzers of arguments and folders.
 set(reports ${PROJECT_SOURCE_DIR}/reports)
 find_program(HEADROOM_PYTHON python3 HINTS /usr/bin)
-if(HEADROOM_PYTHON)
+if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
+  # JSON reports against their schemas.
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
@@ -80,43 +83,36 @@ if(HEADROOM_PYTHON)
   endforeach()
   integration_test(settings
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/settings/settings.py $<TARGET_FILE:headroom>)
-  integration_test(settings.waiting
-    bash ${CMAKE_CURRENT_LIST_DIR}/settings/waiting.sh $<TARGET_FILE:headroom>)
   integration_test(page.files
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/pages.py $<TARGET_FILE:headroom>)
   integration_test(page.traces
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/page/traces.py $<TARGET_FILE:headroom>)
-  if(NOT HEADROOM_SANITIZE)  # a browser finds nothing more in a slower program
-    integration_test(page.bundle
-      bash ${CMAKE_CURRENT_LIST_DIR}/page/bundle.sh ${PROJECT_SOURCE_DIR}/src/page)
-    integration_test(page.browser
-      bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh browser.mjs $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/src/page)
-    integration_test(page.explorer
-      bash ${CMAKE_CURRENT_LIST_DIR}/page/explorer.sh $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/build/explorer)
-    integration_test(page.explorer_browser
-      bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh explorer_browser.mjs
-      ${PROJECT_SOURCE_DIR}/build/explorer ${PROJECT_SOURCE_DIR}/src/page)
-  endif()
+  integration_test(page.bundle
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/bundle.sh ${PROJECT_SOURCE_DIR}/src/page)
+  integration_test(page.browser
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh browser.mjs $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/src/page)
+  integration_test(page.explorer
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/explorer.sh $<TARGET_FILE:headroom> ${PROJECT_SOURCE_DIR}/build/explorer)
+  integration_test(page.explorer_browser
+    bash ${CMAKE_CURRENT_LIST_DIR}/page/browser.sh explorer_browser.mjs
+    ${PROJECT_SOURCE_DIR}/build/explorer ${PROJECT_SOURCE_DIR}/src/page)
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
-  if(NOT HEADROOM_SANITIZE)  # the accuracy of hundreds of predictions, not their memory
-    integration_test(published
-      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
-  endif()
-  if(NOT HEADROOM_SANITIZE)  # which needs the address space that a row limits, and its own malloc
-    integration_test(faults
-      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)
-    integration_test(faults.kills
-      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/kills.py $<TARGET_FILE:headroom>)
-    if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-      add_library(headroom_fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/faults/shim.cpp)
-      headroom_settings(headroom_fault_shim)
-      target_compile_options(headroom_fault_shim PRIVATE -fvisibility=default)  # its calls replace libc's
-      target_link_libraries(headroom_fault_shim PRIVATE ${CMAKE_DL_LIBS})
-      integration_test(faults.injection
-        ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/injection.py $<TARGET_FILE:headroom>
-        $<TARGET_FILE:headroom_fault_shim>)
-    endif()
+  integration_test(published
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
+  # A row limits the address space, and the shim has its own malloc: sanitizers allow neither.
+  integration_test(faults
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/faults.py $<TARGET_FILE:headroom>)
+  integration_test(faults.kills
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/kills.py $<TARGET_FILE:headroom>)
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    add_library(headroom_fault_shim MODULE ${CMAKE_CURRENT_LIST_DIR}/faults/shim.cpp)
+    headroom_settings(headroom_fault_shim)
+    target_compile_options(headroom_fault_shim PRIVATE -fvisibility=default)  # its calls replace libc's
+    target_link_libraries(headroom_fault_shim PRIVATE ${CMAKE_DL_LIBS})
+    integration_test(faults.injection
+      ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/faults/injection.py $<TARGET_FILE:headroom>
+      $<TARGET_FILE:headroom_fault_shim>)
   endif()
   integration_test(models_fit
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/models_fit.py $<TARGET_FILE:headroom>)
@@ -138,10 +134,15 @@ integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:h
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)
 integration_test(samples ${samples_run} --check)
 
-# Another project that uses the installed library.
-integration_test(consumer
-  bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
-  ${CMAKE_CURRENT_LIST_DIR}/consumer)
+if(NOT HEADROOM_SANITIZE)
+  # Another project that uses the installed library.
+  integration_test(consumer
+    bash ${CMAKE_CURRENT_LIST_DIR}/consumer/run.sh ${PROJECT_BINARY_DIR}
+    ${CMAKE_CURRENT_LIST_DIR}/consumer)
+  integration_test(settings.waiting
+    bash ${CMAKE_CURRENT_LIST_DIR}/settings/waiting.sh $<TARGET_FILE:headroom>)
+  integration_test(action bash ${CMAKE_CURRENT_LIST_DIR}/action/test.sh $<TARGET_FILE:headroom>)
+endif()
 
 if(TARGET headroom_shared)
   add_subdirectory(c_api)
@@ -164,7 +165,6 @@ if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
     $<TARGET_FILE:headroom>)
 endif()
 
-integration_test(action bash ${CMAKE_CURRENT_LIST_DIR}/action/test.sh $<TARGET_FILE:headroom>)
 add_subdirectory(docs)
 
 add_custom_target(update-goldens

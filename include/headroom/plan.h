@@ -92,12 +92,8 @@ enum class DataOverlap { by_zero, on, off };
 /// tensor parallelism).
 enum class TensorOverlap { off, on };
 
-/// A complete plan.
-struct PlanChoice {
-  ParallelPlan parallel;
-  std::int64_t micro_batch = 1;  ///< training: sequences per pass
-  Recomputation recompute;
-  Zero zero = Zero::none;
+/// How a step runs, under a plan of any degrees. A search does not vary these.
+struct StepOptions {
   PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
   std::int64_t zero_ranks = 0;  ///< that ZeRO shards over, the others are replicas (HSDP); 0: all
   Offload offload = Offload::none;
@@ -110,6 +106,16 @@ struct PlanChoice {
   /// gradient. With chunks, the loss makes its gradients in the forward pass (arXiv 2410.10989,
   /// section 3.2).
   std::int64_t loss_chunks = 1;
+  bool operator==(const StepOptions&) const = default;
+};
+
+/// A complete plan.
+struct PlanChoice {
+  ParallelPlan parallel;
+  std::int64_t micro_batch = 1;  ///< training: sequences per pass
+  Recomputation recompute;
+  Zero zero = Zero::none;
+  StepOptions step;
   bool operator==(const PlanChoice&) const = default;
 };
 
@@ -326,13 +332,7 @@ struct FixedDegrees {
   std::optional<Recomputation> recompute;
   std::optional<Zero> zero;
   // Not varied by the search.
-  PipelineSchedule schedule = PipelineSchedule::one_forward_one_backward;
-  std::int64_t zero_ranks = 0;
-  Offload offload = Offload::none;
-  DataOverlap overlap = DataOverlap::by_zero;
-  TensorOverlap tensor_overlap = TensorOverlap::off;  ///< of plans with sequence parallelism
-  std::int64_t offload_layers = 0;
-  std::int64_t loss_chunks = 1;
+  StepOptions step;  ///< `tensor_overlap` of plans with sequence parallelism
   ExpertTensor expert_tensor = ExpertTensor::divided;
   ExpertExchange expert_exchange = ExpertExchange::direct;
   BatchOverlap batch_overlap = BatchOverlap::none;

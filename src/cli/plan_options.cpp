@@ -108,7 +108,7 @@ void add_training_degrees(Command command, PlanOptions& options) {
   const Choices<PipelineSchedule> schedules{{"1f1b", PipelineSchedule::one_forward_one_backward},
                                             {"zero-bubble", PipelineSchedule::zero_bubble},
                                             {"dual-pipe", PipelineSchedule::dual_pipe}};
-  options.training_only.push_back(add_choice(command, "--schedule", fixed.schedule, schedules,
+  options.training_only.push_back(add_choice(command, "--schedule", fixed.step.schedule, schedules,
                                              "Pipeline schedule of training (1f1b)")
                                       .group(kPlanGroup));
   options.training_only.push_back(add_degree(command, "--micro-batch", fixed.micro_batch,
@@ -210,28 +210,29 @@ void add_training(Command command, PlanOptions& options) {
       {"0", Zero::none}, {"1", Zero::optimizer}, {"2", Zero::gradients}, {"3", Zero::weights}};
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));
   training(add_count(
-      command, "--zero-ranks", kDegrees, [&](std::int64_t n) { options.fixed.zero_ranks = n; },
+      command, "--zero-ranks", kDegrees, [&](std::int64_t n) { options.fixed.step.zero_ranks = n; },
       "Replicas per ZeRO sharding group; several groups are HSDP (all)"));
   const Choices<DataOverlap> overlaps{
       {"auto", DataOverlap::by_zero}, {"on", DataOverlap::on}, {"off", DataOverlap::off}};
-  training(add_choice(command, "--dp-overlap", options.fixed.overlap, overlaps,
+  training(add_choice(command, "--dp-overlap", options.fixed.step.overlap, overlaps,
                       "Overlap data-parallel communication with the passes (auto: unless ZeRO 1)"));
   const auto set_tensor_overlap = [&options](const std::string& word) {
-    options.fixed.tensor_overlap = parse_tensor_overlap("--tp-comm-overlap", word);
+    options.fixed.step.tensor_overlap = parse_tensor_overlap("--tp-comm-overlap", word);
   };
   training(command.add_optional_text(
       "--tp-comm-overlap", "on|off", set_tensor_overlap,
       "Run sequence parallelism's collectives beside the GEMMs of the layers, a chunk per rank "
       "(off; --tp-comm-overlap alone is on)"));
   const Choices<Offload> offloads{{"none", Offload::none}, {"optimizer", Offload::optimizer}};
-  training(add_choice(command, "--offload", options.fixed.offload, offloads,
+  training(add_choice(command, "--offload", options.fixed.step.offload, offloads,
                       "Training states to keep in host memory (none)"));
   training(add_count(
       command, "--cpu-offloading-num-layers", kOffloadedLayers,
-      [&](std::int64_t n) { options.fixed.offload_layers = n; },
+      [&](std::int64_t n) { options.fixed.step.offload_layers = n; },
       "Layers, fewer than all, whose activations are offloaded to host memory (0)"));
   training(add_count(
-      command, "--loss-chunks", kDegrees, [&](std::int64_t n) { options.fixed.loss_chunks = n; },
+      command, "--loss-chunks", kDegrees,
+      [&](std::int64_t n) { options.fixed.step.loss_chunks = n; },
       "Chunks of the tokens whose logits are held one at a time, as Liger's fused linear "
       "cross-entropy does (1: all logits)"));
   training(add_choice(command, "--optimizer", options.query.states.optimizer, optimizer_choices(),

@@ -223,11 +223,11 @@ namespace {
 
 /// Throws Error{invalid_input} for copies to the host of a device that computes in its memory.
 void require_own_memory(const DeviceRates& rates, const FixedDegrees& fixed) {
-  const bool offloads_optimizer = fixed.offload == Offload::optimizer;
-  if (!rates.in_host_memory || (fixed.offload_layers == 0 && !offloads_optimizer)) return;
-  throw_invalid_input(
-      fmt::format("{} shares its memory with the host", rates.name),
-      fixed.offload_layers > 0 ? "leave out --cpu-offloading-num-layers" : "leave out --offload");
+  const bool offloads_optimizer = fixed.step.offload == Offload::optimizer;
+  if (!rates.in_host_memory || (fixed.step.offload_layers == 0 && !offloads_optimizer)) return;
+  throw_invalid_input(fmt::format("{} shares its memory with the host", rates.name),
+                      fixed.step.offload_layers > 0 ? "leave out --cpu-offloading-num-layers"
+                                                    : "leave out --offload");
 }
 
 }  // namespace
@@ -257,7 +257,7 @@ std::string engine_command_of(const PlanOptions& options, const PlanQuestion& qu
 std::vector<std::string> notes_on_unused(const PlanOptions& options, const ModelSpec& spec,
                                          const PlanChoice& choice) {
   std::vector<std::string> notes;
-  const bool overlaps = options.fixed.tensor_overlap == TensorOverlap::on;
+  const bool overlaps = options.fixed.step.tensor_overlap == TensorOverlap::on;
   if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
     notes.emplace_back(
         "--tp-comm-overlap has no effect: the fastest plan has no sequence parallelism");
@@ -300,13 +300,7 @@ PlanRequest request_of(const PlanOptions& options) {
   }
   request.choice.recompute = fixed.recompute.value_or(Recomputation{});
   request.choice.zero = fixed.zero.value_or(Zero::none);
-  request.choice.schedule = fixed.schedule;
-  request.choice.zero_ranks = fixed.zero_ranks;
-  request.choice.offload = fixed.offload;
-  request.choice.overlap = fixed.overlap;
-  request.choice.tensor_overlap = fixed.tensor_overlap;
-  request.choice.offload_layers = fixed.offload_layers;
-  request.choice.loss_chunks = fixed.loss_chunks;
+  request.choice.step = fixed.step;
   request.micro_batch = fixed.micro_batch;
   return request;
 }

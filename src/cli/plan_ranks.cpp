@@ -23,14 +23,15 @@ constexpr Integer kDigit = Integer{1} << 62U;
 json to_json(const RankedPlan& plan) {
   const PlanChoice& choice = plan.choice;
   const ParallelPlan& degrees = choice.parallel;
+  const StepOptions& step = choice.step;
   return {{degrees.tensor, static_cast<int>(degrees.sequence), degrees.pipeline, degrees.interleave,
            degrees.data, degrees.context, degrees.expert, static_cast<int>(degrees.expert_tensor),
            static_cast<int>(degrees.expert_exchange), static_cast<int>(degrees.batch_overlap)},
           {choice.micro_batch, static_cast<int>(choice.recompute.kind), choice.recompute.every,
-           static_cast<int>(choice.zero), static_cast<int>(choice.schedule), choice.zero_ranks,
-           static_cast<int>(choice.offload), static_cast<int>(choice.overlap),
-           name_of(choice.recompute.modules), static_cast<int>(choice.tensor_overlap),
-           choice.offload_layers, choice.loss_chunks},
+           static_cast<int>(choice.zero), static_cast<int>(step.schedule), step.zero_ranks,
+           static_cast<int>(step.offload), static_cast<int>(step.overlap),
+           name_of(choice.recompute.modules), static_cast<int>(step.tensor_overlap),
+           step.offload_layers, step.loss_chunks},
           {static_cast<std::int64_t>(plan.memory_bytes / kDigit),
            static_cast<std::int64_t>(plan.memory_bytes % kDigit)},
           plan.iteration_s};
@@ -60,13 +61,14 @@ RankedPlan plan_of(const json& text) {
   plan.choice.recompute = {enum_of<Recompute>(others.at(1)), others.at(2),
                            recompute_modules(others.at(8).get<std::string>()).value()};
   plan.choice.zero = enum_of<Zero>(others.at(3));
-  plan.choice.schedule = enum_of<PipelineSchedule>(others.at(4));
-  plan.choice.zero_ranks = others.at(5);
-  plan.choice.offload = enum_of<Offload>(others.at(6));
-  plan.choice.overlap = enum_of<DataOverlap>(others.at(7));
-  plan.choice.tensor_overlap = enum_of<TensorOverlap>(others.at(9));
-  plan.choice.offload_layers = others.at(10);
-  plan.choice.loss_chunks = others.at(11);
+  StepOptions& step = plan.choice.step;
+  step.schedule = enum_of<PipelineSchedule>(others.at(4));
+  step.zero_ranks = others.at(5);
+  step.offload = enum_of<Offload>(others.at(6));
+  step.overlap = enum_of<DataOverlap>(others.at(7));
+  step.tensor_overlap = enum_of<TensorOverlap>(others.at(9));
+  step.offload_layers = others.at(10);
+  step.loss_chunks = others.at(11);
   const json& digits = text.at(2);
   plan.memory_bytes = digits.at(0).get<std::int64_t>() * kDigit + digits.at(1).get<std::int64_t>();
   plan.iteration_s = text.at(3);

@@ -147,7 +147,7 @@ Wording wording_of(const PlanViolation& violation) {
               "change --pp, --batch or --micro-batch"};
     case PlanRule::zero_ranks_divide:
       return {fmt::format("--zero-ranks {} does not divide {} replicas",
-                          violation.choice.zero_ranks, plan.replicas()),
+                          violation.choice.step.zero_ranks, plan.replicas()),
               "choose a divisor of --dp × --cp; with experts, one that --ep times it divides, too"};
     case PlanRule::tensor_overlap_sequence:
       return {
@@ -156,7 +156,7 @@ Wording wording_of(const PlanViolation& violation) {
           "add --tp and --sp, or leave out --tp-comm-overlap"};
     case PlanRule::offload_layers_count:
       return {fmt::format("--cpu-offloading-num-layers {} must be less than {} layers",
-                          violation.choice.offload_layers, limits.layers.total()),
+                          violation.choice.step.offload_layers, limits.layers.total()),
               "choose fewer layers: the last one's activations stay on the device"};
     case PlanRule::offload_layers_pipeline:
       return {"--cpu-offloading-num-layers does not apply to a pipeline",
@@ -165,12 +165,12 @@ Wording wording_of(const PlanViolation& violation) {
       return {"--cpu-offloading-num-layers does not apply to recomputed layers",
               "leave out --recompute, or keep the activations on the device"};
     case PlanRule::loss_chunks_positive:
-      return below_one("--loss-chunks", violation.choice.loss_chunks);
+      return below_one("--loss-chunks", violation.choice.step.loss_chunks);
     case PlanRule::loss_chunks_words:
       return {"--loss-chunks requires a language model's head", "leave out --loss-chunks"};
     case PlanRule::loss_chunks_tokens:
       return {fmt::format("--loss-chunks {} is more than {} tokens of a micro-batch{}",
-                          violation.choice.loss_chunks,
+                          violation.choice.step.loss_chunks,
                           with_separators(Integer{violation.choice.micro_batch} * limits.seq_len /
                                           plan.context),
                           plan.context > 1 ? " on a rank" : ""),

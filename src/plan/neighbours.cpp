@@ -31,7 +31,7 @@ using Change = std::pair<std::string, PlanChoice>;
 
 void unshard_sequence(PlanChoice& choice) {
   choice.parallel.sequence = SequenceParallel::off;
-  choice.tensor_overlap = TensorOverlap::off;
+  choice.step.tensor_overlap = TensorOverlap::off;
 }
 
 void move_devices(const PlanChoice& choice, std::vector<Change>& changes) {
@@ -62,8 +62,8 @@ void move_experts(const PlanChoice& choice, std::vector<Change>& changes) {
 
 /// The change that turns sequence parallelism off, with the option that needs it.
 const char* without_sequence(const PlanChoice& choice) {
-  return choice.tensor_overlap == TensorOverlap::on ? "without sp and tp-comm-overlap"
-                                                    : "without sp";
+  return choice.step.tensor_overlap == TensorOverlap::on ? "without sp and tp-comm-overlap"
+                                                         : "without sp";
 }
 
 void change_schedule(const PlanChoice& choice, std::vector<Change>& changes) {

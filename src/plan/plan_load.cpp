@@ -21,29 +21,29 @@ bool interleaves_evenly(const PlanChoice& choice, const Load& load) noexcept {
 std::optional<PlanRule> broken_schedule_rule(const PlanChoice& choice, const Load& load,
                                              const ShardingLimits& limits) noexcept {
   const ParallelPlan& plan = choice.parallel;
-  if (choice.schedule == PipelineSchedule::one_forward_one_backward) return std::nullopt;
+  if (choice.step.schedule == PipelineSchedule::one_forward_one_backward) return std::nullopt;
   const bool piped = plan.pipeline > 1 && plan.interleave == 1 && limits.training;
   if (!piped) return PlanRule::schedule_pipeline;
-  if (choice.schedule == PipelineSchedule::zero_bubble) return std::nullopt;
+  if (choice.step.schedule == PipelineSchedule::zero_bubble) return std::nullopt;
   const bool both_ends = plan.pipeline % 2 == 0 && micro_batches(choice, load) >= 2 * plan.pipeline;
   return both_ends ? std::nullopt : std::optional(PlanRule::dual_pipe_stages);
 }
 
 bool shards_evenly(const PlanChoice& choice) noexcept {
   const ParallelPlan& plan = choice.parallel;
-  if (choice.zero_ranks == 0) return true;
-  const bool dense = choice.zero_ranks > 0 && plan.replicas() % choice.zero_ranks == 0;
+  if (choice.step.zero_ranks == 0) return true;
+  const bool dense = choice.step.zero_ranks > 0 && plan.replicas() % choice.step.zero_ranks == 0;
   if (!dense || plan.expert == 1) return dense;
   const std::int64_t copies = plan.expert_replicas() / plan.expert;
-  const std::int64_t shards = std::min(choice.zero_ranks, copies);
+  const std::int64_t shards = std::min(choice.step.zero_ranks, copies);
   return copies % shards == 0;
 }
 
 std::optional<PlanRule> broken_offload_rule(const PlanChoice& choice,
                                             const ShardingLimits& limits) noexcept {
-  if (choice.offload_layers == 0) return std::nullopt;
-  const bool counts =
-      choice.offload_layers > 0 && limits.training && choice.offload_layers < limits.layers.total();
+  if (choice.step.offload_layers == 0) return std::nullopt;
+  const bool counts = choice.step.offload_layers > 0 && limits.training &&
+                      choice.step.offload_layers < limits.layers.total();
   if (!counts) return PlanRule::offload_layers_count;
   if (choice.parallel.pipeline > 1) return PlanRule::offload_layers_pipeline;
   if (choice.recompute.kind != Recompute::none) return PlanRule::offload_layers_recompute;
@@ -52,18 +52,18 @@ std::optional<PlanRule> broken_offload_rule(const PlanChoice& choice,
 
 std::optional<PlanRule> broken_loss_rule(const PlanChoice& choice, const Load& load,
                                          const ShardingLimits& limits) noexcept {
-  if (choice.loss_chunks < 1) return PlanRule::loss_chunks_positive;
-  if (choice.loss_chunks == 1) return std::nullopt;
+  if (choice.step.loss_chunks < 1) return PlanRule::loss_chunks_positive;
+  if (choice.step.loss_chunks == 1) return std::nullopt;
   if (!limits.training || !limits.predicts_words) return PlanRule::loss_chunks_words;
   const Integer tokens = Integer{choice.micro_batch} * load.seq_len / choice.parallel.context;
-  const bool fills = choice.loss_chunks <= tokens;
+  const bool fills = choice.step.loss_chunks <= tokens;
   return fills ? std::nullopt : std::optional(PlanRule::loss_chunks_tokens);
 }
 
 /// The first broken rule about the options of a step.
 std::optional<PlanRule> broken_step_rule(const PlanChoice& choice, const Load& load,
                                          const ShardingLimits& limits) noexcept {
-  const bool overlaps = choice.tensor_overlap == TensorOverlap::on;
+  const bool overlaps = choice.step.tensor_overlap == TensorOverlap::on;
   if (overlaps && choice.parallel.sequence == SequenceParallel::off) {
     return PlanRule::tensor_overlap_sequence;
   }
@@ -82,9 +82,7 @@ PlanChoice roomiest_plan(const FixedDegrees& fixed, const Load& load) {
   const std::int64_t replicas = std::max<std::int64_t>(1, fixed.data.value_or(1));
   choice.micro_batch = fixed.micro_batch.value_or(ceil_div(load.batch_size, replicas));
   choice.recompute = fixed.recompute.value_or(Recomputation{});
-  choice.tensor_overlap = fixed.tensor_overlap;
-  choice.offload_layers = fixed.offload_layers;
-  choice.loss_chunks = fixed.loss_chunks;
+  choice.step = fixed.step;
   return choice;
 }
 

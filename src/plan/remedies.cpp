@@ -17,14 +17,8 @@ FixedDegrees step_of(const PlanRequest& request) {
   fixed.micro_batch = request.micro_batch;
   fixed.recompute = choice.recompute;
   fixed.zero = choice.zero;
-  fixed.zero_ranks = choice.zero_ranks;
-  fixed.schedule = choice.schedule;
-  fixed.offload = choice.offload;
-  fixed.overlap = choice.overlap;
-  fixed.tensor_overlap = choice.tensor_overlap;
-  if (choice.tensor_overlap == TensorOverlap::on) fixed.sequence = SequenceParallel::on;
-  fixed.offload_layers = choice.offload_layers;
-  fixed.loss_chunks = choice.loss_chunks;
+  fixed.step = choice.step;
+  if (choice.step.tensor_overlap == TensorOverlap::on) fixed.sequence = SequenceParallel::on;
   fixed.expert_tensor = choice.parallel.expert_tensor;
   fixed.expert_exchange = choice.parallel.expert_exchange;
   fixed.batch_overlap = choice.parallel.batch_overlap;
@@ -60,7 +54,7 @@ void add_devices(const Planner& planner, const PlanRequest& request, const Load&
 void add_recomputation(Planner& planner, PlanRequest request, const Load& load,
                        std::vector<Remedy>& remedies) {
   const bool applies =
-      planner.query().purpose == Purpose::train && request.choice.offload_layers == 0;
+      planner.query().purpose == Purpose::train && request.choice.step.offload_layers == 0;
   if (!applies) return;
   request.choice.recompute = {Recompute::full, 1};
   if (planner.fits(planner.evaluate(resolve(request, load), load))) {

@@ -47,12 +47,12 @@ Integer saved_by_layers(const StageCosts& costs, const PlanChoice& choice,
 }
 
 Integer offloaded_bytes(Integer saved, const PlanChoice& choice, const PipelineStage& stage) {
-  return part_of(saved, std::min(choice.offload_layers, stage.layers), stage);
+  return part_of(saved, std::min(choice.step.offload_layers, stage.layers), stage);
 }
 
 Integer kept_on_device(Integer saved, const PlanChoice& choice, const PipelineStage& stage) {
-  if (choice.offload_layers == 0) return saved;
-  const std::int64_t offloaded = std::min(choice.offload_layers, stage.layers);
+  if (choice.step.offload_layers == 0) return saved;
+  const std::int64_t offloaded = std::min(choice.step.offload_layers, stage.layers);
   const std::int64_t held = stage.layers - offloaded + std::min(offloaded, kLayersInFlight);
   return part_of(saved, held, stage);
 }

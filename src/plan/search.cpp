@@ -183,14 +183,8 @@ class CellSearch {
     const FixedDegrees& fixed = space_.fixed;
     choice.parallel.expert_tensor = fixed.expert_tensor;
     choice.parallel.expert_exchange = fixed.expert_exchange;
-    choice.schedule = fixed.schedule;
-    choice.zero_ranks = fixed.zero_ranks;
-    choice.offload = fixed.offload;
-    choice.overlap = fixed.overlap;
-    const bool shards_sequence = cell.sequence == SequenceParallel::on;
-    choice.tensor_overlap = shards_sequence ? fixed.tensor_overlap : TensorOverlap::off;
-    choice.offload_layers = fixed.offload_layers;
-    choice.loss_chunks = fixed.loss_chunks;
+    choice.step = fixed.step;
+    if (cell.sequence == SequenceParallel::off) choice.step.tensor_overlap = TensorOverlap::off;
     if (broken_rule(choice.parallel, limits_)) return;
     choice.parallel.expert = cell.expert;
     choice.parallel.batch_overlap = fixed.batch_overlap;
@@ -231,7 +225,7 @@ class CellSearch {
     const std::int64_t layers = ceil_div(limits_.layers.total(), pipeline);
     std::vector<Recomputation> recomputations{{Recompute::none, 1}};
     // Megatron-LM offloads no layers that are computed again.
-    if (trains_ && choice.offload_layers == 0) {
+    if (trains_ && choice.step.offload_layers == 0) {
       if (eager_) recomputations.push_back({Recompute::selective, 1});
       for (const std::int64_t every :
            divisors(std::max<std::int64_t>(1, layers / choice.parallel.interleave))) {

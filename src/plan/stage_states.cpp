@@ -107,7 +107,7 @@ SectionStates all_states(const StageCosts& costs, const RankStates& states,
 }
 
 std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept {
-  return choice.zero_ranks == 0 ? copies : std::min(choice.zero_ranks, copies);
+  return choice.step.zero_ranks == 0 ? copies : std::min(choice.step.zero_ranks, copies);
 }
 
 StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice) {

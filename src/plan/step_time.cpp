@@ -46,7 +46,7 @@ void add_recomputed(const SectionCosts& layers, const StepPasses& passes, MicroB
 /// Sets what copies of offloaded activations take beyond the passes.
 void add_copies(const StageCosts& layers, const PlanChoice& choice, const StepPasses& passes,
                 const PipelineStage& stage, MicroBatchTime& time) {
-  if (choice.offload_layers == 0) return;
+  if (choice.step.offload_layers == 0) return;
   const Integer saved = saved_by_layers(layers, choice, stage, choice.parallel.interleave);
   const double copies_s =
       static_cast<double>(offloaded_bytes(saved, choice, stage)) / passes.host_bytes_per_s;
@@ -73,7 +73,7 @@ constexpr double kHostMemoryBytes = 40e9;  // eight channels of DDR5-5600 for ei
 
 StepPasses passes_of(const PlanChoice& choice, const StatePolicy& policy,
                      const DeviceRates& rates) noexcept {
-  StepPasses passes{choice.recompute, 1, choice.tensor_overlap, rates.host_bytes_per_s};
+  StepPasses passes{choice.recompute, 1, choice.step.tensor_overlap, rates.host_bytes_per_s};
   const bool shards = choice.zero == Zero::gradients || choice.zero == Zero::weights;
   const bool in_pytorch = shards && choice.parallel.replicas() > 1;
   const bool in_float8 = info(policy.recipe).arithmetic == DType::float8;
@@ -111,9 +111,9 @@ MicroBatchTime stage_time(const RankCosts& costs, const StageCosts& layers,
 
 double exposed_seconds(const DataParallelCollective& call, double seconds, const PlanChoice& choice,
                        const MicroBatchTime& slowest, std::int64_t layers) {
-  const bool by_zero = choice.overlap == DataOverlap::by_zero;
+  const bool by_zero = choice.step.overlap == DataOverlap::by_zero;
   const bool overlaps =
-      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
+      by_zero ? choice.zero != Zero::optimizer : choice.step.overlap == DataOverlap::on;
   if (!overlaps) return call.count * seconds;
   const double pass_s = call.backward ? slowest.backward_s : slowest.forward_s;
   return call.count * std::max(seconds / static_cast<double>(layers), seconds - pass_s);
@@ -125,7 +125,7 @@ double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
                          const DeviceRates& rates) {
   const double device_rate = rates.memory_bytes_per_s * rates.efficiency.memory;
   const auto moved = static_cast<double>(optimizer_bytes(states, choice));
-  if (choice.offload == Offload::none) return moved / device_rate;
+  if (choice.step.offload == Offload::none) return moved / device_rate;
   PlanChoice sharded = choice;
   if (choice.zero != Zero::none) sharded.zero = Zero::weights;
   const StateBytes updated = stored_by_rank(states, sharded);

@@ -83,7 +83,7 @@ void require_timeline(const PlanQuestion& question, const PlanChoice& choice) {
         "a timeline needs times, and the speed of " + question.rates.name + " is unknown",
         "name a machine that predicts them");
   }
-  switch (choice.schedule) {
+  switch (choice.step.schedule) {
     case PipelineSchedule::one_forward_one_backward:
       return;
     case PipelineSchedule::zero_bubble:
@@ -91,7 +91,7 @@ void require_timeline(const PlanQuestion& question, const PlanChoice& choice) {
       break;
   }
   throw_invalid_input(
-      fmt::format("a timeline simulates 1F1B, not {}", name_of(choice.schedule)),
+      fmt::format("a timeline simulates 1F1B, not {}", name_of(choice.step.schedule)),
       fmt::format("choose the schedule {}", name_of(PipelineSchedule::one_forward_one_backward)));
 }
 

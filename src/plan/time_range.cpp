@@ -39,8 +39,9 @@ double Planner::Implementation::time_range(const PlanChoice& choice, double comp
   const bool is_fitted = rates.efficiency_origin == EfficiencyOrigin::fitted;
   if (trains_experts && !is_fitted) range = std::max(range, kExpertTrainingRange);
   if (in_pytorch && !is_fitted) range = std::max(range, kShardedTrainingRange);
-  if (choice.offload_layers > 0) range = std::max(range, kHostCopyRange);
-  if (choice.tensor_overlap == TensorOverlap::on) range = std::hypot(range, kTensorOverlapRange);
+  if (choice.step.offload_layers > 0) range = std::max(range, kHostCopyRange);
+  if (choice.step.tensor_overlap == TensorOverlap::on)
+    range = std::hypot(range, kTensorOverlapRange);
   return range;
 }
 

@@ -43,7 +43,7 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
   const ParallelPlan& plan = choice.parallel;
   words.add_degree("--tensor-model-parallel-size", plan.tensor);
   if (plan.sequence == SequenceParallel::on) words.add("--sequence-parallel");
-  if (choice.tensor_overlap == TensorOverlap::on) words.add("--tp-comm-overlap");
+  if (choice.step.tensor_overlap == TensorOverlap::on) words.add("--tp-comm-overlap");
   words.add_degree("--pipeline-model-parallel-size", plan.pipeline);
   add_megatron_layers(question, plan, words, command);
   words.add_degree("--context-parallel-size", plan.context);
@@ -56,9 +56,9 @@ void add_megatron_degrees(const PlanQuestion& question, const PlanChoice& choice
 
 /// Collectives of data parallelism beside the passes.
 void add_megatron_overlap(const PlanChoice& choice, CommandWords& words) {
-  const bool by_zero = choice.overlap == DataOverlap::by_zero;
+  const bool by_zero = choice.step.overlap == DataOverlap::by_zero;
   const bool overlaps =
-      by_zero ? choice.zero != Zero::optimizer : choice.overlap == DataOverlap::on;
+      by_zero ? choice.zero != Zero::optimizer : choice.step.overlap == DataOverlap::on;
   if (!overlaps || choice.parallel.replicas() == 1) return;
   words.add("--overlap-grad-reduce");
   if (choice.zero != Zero::none) words.add("--overlap-param-gather");
@@ -66,8 +66,8 @@ void add_megatron_overlap(const PlanChoice& choice, CommandWords& words) {
 
 void add_megatron_zero(const PlanChoice& choice, CommandWords& words) {
   constexpr std::string_view kSharding = "--use-megatron-fsdp --data-parallel-sharding-strategy";
-  if (choice.zero_ranks > 0 && choice.zero != Zero::none) {
-    const std::int64_t groups = choice.parallel.replicas() / choice.zero_ranks;
+  if (choice.step.zero_ranks > 0 && choice.zero != Zero::none) {
+    const std::int64_t groups = choice.parallel.replicas() / choice.step.zero_ranks;
     words.add_degree("--num-distributed-optimizer-instances", groups);
   }
   switch (choice.zero) {
@@ -141,30 +141,30 @@ void note_offload(Offload offload, std::string_view option, EngineCommand& comma
 }
 
 void note_megatron_loss(const PlanChoice& choice, EngineCommand& command) {
-  if (choice.loss_chunks == 1) return;
+  if (choice.step.loss_chunks == 1) return;
   command.notes.push_back(
       fmt::format("no option computes the loss in {} chunks, as Liger Kernel's "
                   "fused linear cross-entropy does",
-                  choice.loss_chunks));
+                  choice.step.loss_chunks));
 }
 
 /// The command's options are those of torchtitan 0.2. Later versions read them from a model's
 /// configuration in Python (torchtitan/config/configs.py, components/loss.py).
 void note_torchtitan_version(const PlanChoice& choice, EngineCommand& command) {
   command.notes.emplace_back("the command is for torchtitan 0.2");
-  if (choice.loss_chunks > 1) {
+  if (choice.step.loss_chunks > 1) {
     command.notes.push_back(fmt::format(
         "version 0.2 computes the loss on all logits; later ones have --loss.num_chunks "
         "{}",
-        choice.loss_chunks));
+        choice.step.loss_chunks));
   }
-  if (choice.offload_layers > 0) {
+  if (choice.step.offload_layers > 0) {
     command.notes.emplace_back("no option keeps layers' activations on the host");
   }
 }
 
 std::string_view torchtitan_schedule(const PlanChoice& choice) {
-  switch (choice.schedule) {
+  switch (choice.step.schedule) {
     case PipelineSchedule::one_forward_one_backward:
       return choice.parallel.interleave > 1 ? "Interleaved1F1B" : "1F1B";
     case PipelineSchedule::zero_bubble:
@@ -178,12 +178,12 @@ std::string_view torchtitan_schedule(const PlanChoice& choice) {
 void add_torchtitan_degrees(const PlanChoice& choice, CommandWords& words) {
   const ParallelPlan& plan = choice.parallel;
   const bool shards = choice.zero != Zero::none;
-  const std::int64_t group = choice.zero_ranks > 0 ? choice.zero_ranks : plan.data;
+  const std::int64_t group = choice.step.zero_ranks > 0 ? choice.step.zero_ranks : plan.data;
   const std::int64_t sharded = shards ? group : 1;
   words.add("--parallelism.data_parallel_shard_degree", sharded);
   words.add_degree("--parallelism.data_parallel_replicate_degree", plan.data / sharded);
   words.add_degree("--parallelism.tensor_parallel_degree", plan.tensor);
-  if (choice.tensor_overlap == TensorOverlap::on) {
+  if (choice.step.tensor_overlap == TensorOverlap::on) {
     words.add("--compile.enable --parallelism.enable_async_tensor_parallel");
   }
   words.add_degree("--parallelism.context_parallel_degree", plan.context);
@@ -240,7 +240,8 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   add_megatron_zero(choice, words);
   add_megatron_overlap(choice, words);
   add_megatron_recomputation(choice.recompute, words);
-  if (choice.offload_layers > 0) words.add("--cpu-offloading-num-layers", choice.offload_layers);
+  if (choice.step.offload_layers > 0)
+    words.add("--cpu-offloading-num-layers", choice.step.offload_layers);
   // Otherwise Transformer Engine chooses a kernel that keeps no scores.
   const bool fused = question.query.attention == AttentionImplementation::fused;
   if (!fused) words.add("--attention-backend", "unfused");
@@ -248,8 +249,8 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   if (question.query.dtype == DType::float16) words.add("--fp16");
   add_megatron_recipe(question.query.states.recipe, words);
   note_states(question.query, command);
-  note_schedule(choice.schedule, command);
-  note_offload(choice.offload, "its guide to the optimizer's CPU offload", command);
+  note_schedule(choice.step.schedule, command);
+  note_offload(choice.step.offload, "its guide to the optimizer's CPU offload", command);
   note_megatron_loss(choice, command);
   command.notes.emplace_back(
       "data, tokenizer, initialisation and learning rate are not in the command");
@@ -279,7 +280,8 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
                     info(question.query.states.recipe).name));
   }
   note_states(question.query, command);
-  note_offload(choice.offload, "training.enable_cpu_offload, which takes weights as well", command);
+  note_offload(choice.step.offload, "training.enable_cpu_offload, which takes weights as well",
+               command);
   note_torchtitan_version(choice, command);
   command.notes.emplace_back(
       "model, data and learning rate are those of the file of --job.config_file");

@@ -27,7 +27,7 @@ std::int64_t chunks_in_flight(const PipelineStage& stage, const PlanChoice& choi
   const ParallelPlan& plan = choice.parallel;
   if (plan.pipeline == 1) return 1;
   // From both ends at once, every rank stores p + 1 (arXiv 2412.19437, Table 2).
-  if (choice.schedule == PipelineSchedule::dual_pipe) {
+  if (choice.step.schedule == PipelineSchedule::dual_pipe) {
     return std::min(plan.pipeline + 1, micro_batches);
   }
   const std::int64_t p = plan.pipeline;
@@ -42,7 +42,7 @@ std::int64_t micro_batches_in_flight(const PipelineStage& stage, const PlanChoic
                                      std::int64_t micro_batches) {
   const ParallelPlan& plan = choice.parallel;
   if (plan.pipeline == 1) return 1;
-  if (choice.schedule == PipelineSchedule::dual_pipe) {
+  if (choice.step.schedule == PipelineSchedule::dual_pipe) {
     return std::min(plan.pipeline + 1, micro_batches);
   }
   const std::int64_t remaining = plan.pipeline - stage.index;
@@ -57,7 +57,7 @@ Integer outside_activations(const RankCosts& costs, const PlanChoice& choice,
   for (std::size_t i = 0; i < costs.outside.size(); ++i) {
     if (stage.runs(static_cast<Section::Kind>(i))) bytes += costs.outside[i].saved;
   }
-  const bool drops = choice.loss_chunks > 1 && stage.runs(Section::Kind::main_last);
+  const bool drops = choice.step.loss_chunks > 1 && stage.runs(Section::Kind::main_last);
   return drops ? bytes - costs.saved_logits : bytes;
 }
 
@@ -96,8 +96,8 @@ constexpr Integer kGatheredLayers = 2;
 Integer bytes_at_loss(const RankCosts& costs, const PlanChoice& choice, const StatePolicy& policy,
                       const PipelineStage& stage) {
   if (!stage.runs(Section::Kind::main_last)) return 0;
-  if (choice.loss_chunks == 1) return checked_multiply(2, costs.logits);
-  return checked_add(ceil_div(costs.logits, choice.loss_chunks),
+  if (choice.step.loss_chunks == 1) return checked_multiply(2, costs.logits);
+  return checked_add(ceil_div(costs.logits, choice.step.loss_chunks),
                      checked_multiply(costs.head_weights, info(policy.recipe).weight_bytes));
 }
 
@@ -145,12 +145,12 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   memory.gradients = shown.gradients;
   memory.optimizer = shown.optimizer;
   memory.embedding_states = all.total() - shown.total();
-  if (choice.schedule == PipelineSchedule::dual_pipe) {
+  if (choice.step.schedule == PipelineSchedule::dual_pipe) {
     // Holds the layers of two stages; both ranks of a pair shard the optimizer's states.
     memory.weights = checked_multiply(2, memory.weights);
     memory.gradients = checked_multiply(2, memory.gradients);
   }
-  if (choice.offload == Offload::optimizer) {
+  if (choice.step.offload == Offload::optimizer) {
     memory.embedding_states -= all.optimizer - shown.optimizer;
     memory.optimizer = 0;
   }
@@ -223,7 +223,7 @@ double bubble_fraction(const PlanChoice& choice, const MicroBatchTime& stage) {
   const double backward = stage.backward_s;
   const double weight = backward / 2;
   const auto p = static_cast<double>(choice.parallel.pipeline);
-  switch (choice.schedule) {
+  switch (choice.step.schedule) {
     case PipelineSchedule::one_forward_one_backward:
       return 1;
     case PipelineSchedule::zero_bubble:
@@ -237,7 +237,7 @@ double bubble_fraction(const PlanChoice& choice, const MicroBatchTime& stage) {
 /// Communication of a micro-batch beyond its computation. DualPipe hides that of one direction
 /// behind the computation of the other.
 double exposed_communication(const PlanChoice& choice, const MicroBatchTime& stage) {
-  const bool hides = choice.schedule == PipelineSchedule::dual_pipe;
+  const bool hides = choice.step.schedule == PipelineSchedule::dual_pipe;
   return hides ? std::max(0.0, stage.communication() - stage.compute()) : stage.communication();
 }
 

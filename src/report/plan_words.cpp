@@ -179,15 +179,16 @@ std::string describe(const PlanChoice& choice, Purpose purpose) {
   text += fmt::format(" · micro-batch {} · recompute {}", choice.micro_batch,
                       name_of(choice.recompute));
   if (choice.zero != Zero::none) text += fmt::format(" · ZeRO {}", static_cast<int>(choice.zero));
-  if (choice.zero_ranks != 0) text += fmt::format(" over {} ranks", choice.zero_ranks);
-  if (choice.schedule != PipelineSchedule::one_forward_one_backward) {
-    text += fmt::format(" · {}", name_of(choice.schedule));
+  if (choice.step.zero_ranks != 0) text += fmt::format(" over {} ranks", choice.step.zero_ranks);
+  if (choice.step.schedule != PipelineSchedule::one_forward_one_backward) {
+    text += fmt::format(" · {}", name_of(choice.step.schedule));
   }
-  if (choice.tensor_overlap == TensorOverlap::on) text += " · tp-comm-overlap";
-  if (choice.loss_chunks > 1) text += fmt::format(" · loss in {} chunks", choice.loss_chunks);
-  if (choice.offload == Offload::optimizer) text += " · optimizer on the host";
-  if (choice.offload_layers > 0) {
-    text += fmt::format(" · activations of {} layers on the host", choice.offload_layers);
+  if (choice.step.tensor_overlap == TensorOverlap::on) text += " · tp-comm-overlap";
+  if (choice.step.loss_chunks > 1)
+    text += fmt::format(" · loss in {} chunks", choice.step.loss_chunks);
+  if (choice.step.offload == Offload::optimizer) text += " · optimizer on the host";
+  if (choice.step.offload_layers > 0) {
+    text += fmt::format(" · activations of {} layers on the host", choice.step.offload_layers);
   }
   return text;
 }
@@ -280,7 +281,7 @@ void add_device(const PlanQuestion& question, Document& document) {
 namespace {
 
 bool offloads(const PlanChoice& choice) {
-  return choice.offload == Offload::optimizer || choice.offload_layers > 0;
+  return choice.step.offload == Offload::optimizer || choice.step.offload_layers > 0;
 }
 
 }  // namespace
@@ -342,15 +343,15 @@ Json plan_json(const PlanChoice& choice) {
   json["micro_batch"] = choice.micro_batch;
   json["recompute"] = name_of(choice.recompute);
   json["zero"] = static_cast<int>(choice.zero);
-  json["zero_ranks"] = choice.zero_ranks == 0 ? Json(nullptr) : Json(choice.zero_ranks);
-  json["schedule"] = name_of(choice.schedule);
+  json["zero_ranks"] = choice.step.zero_ranks == 0 ? Json(nullptr) : Json(choice.step.zero_ranks);
+  json["schedule"] = name_of(choice.step.schedule);
   json["etp"] = plan.expert_tensor == ExpertTensor::whole ? 1 : plan.tensor;
   json["expert_exchange"] = plan.expert_exchange == ExpertExchange::by_node ? "by_node" : "direct";
   json["two_batch_overlap"] = plan.batch_overlap == BatchOverlap::two_batches;
-  json["offload"] = choice.offload == Offload::optimizer ? "optimizer" : "none";
-  json["tp_comm_overlap"] = choice.tensor_overlap == TensorOverlap::on;
-  json["cpu_offloading_num_layers"] = choice.offload_layers;
-  json["loss_chunks"] = choice.loss_chunks;
+  json["offload"] = choice.step.offload == Offload::optimizer ? "optimizer" : "none";
+  json["tp_comm_overlap"] = choice.step.tensor_overlap == TensorOverlap::on;
+  json["cpu_offloading_num_layers"] = choice.step.offload_layers;
+  json["loss_chunks"] = choice.step.loss_chunks;
   return json;
 }
 

@@ -60,7 +60,7 @@ Json about_step(const TimelineReport& report) {
             {"model", report.question.model.spec.name},
             {"machine", report.question.rates.name},
             {"plan", describe(report.choice, report.question.query.purpose)},
-            {"schedule", name_of(report.choice.schedule)},
+            {"schedule", name_of(report.choice.step.schedule)},
             {"slowest_stage", report.timeline.slowest},
             {"iteration_s", time.iteration_s},
             {"compute_s", time.compute_s},

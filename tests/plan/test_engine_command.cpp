@@ -284,15 +284,15 @@ TEST_CASE("engines that train write collectives beside GEMMs, and name what no o
   PlanChoice choice;
   choice.parallel.tensor = 8;
   choice.parallel.sequence = SequenceParallel::on;
-  choice.tensor_overlap = TensorOverlap::on;
+  choice.step.tensor_overlap = TensorOverlap::on;
   CHECK(command_of(Engine::megatron, question, choice)
             .find(" --sequence-parallel --tp-comm-overlap ") != std::string::npos);
   CHECK(command_of(Engine::torchtitan, question, choice)
             .find(" --compile.enable --parallelism.enable_async_tensor_parallel ") !=
         std::string::npos);
   const std::size_t notes = engine_command(Engine::megatron, question, choice).notes.size();
-  choice.offload_layers = 4;
-  choice.loss_chunks = 8;
+  choice.step.offload_layers = 4;
+  choice.step.loss_chunks = 8;
   const EngineCommand command = engine_command(Engine::megatron, question, choice);
   CHECK(command.notes.size() == notes + 1);
   CHECK(command.text.find(" --cpu-offloading-num-layers 4 ") != std::string::npos);

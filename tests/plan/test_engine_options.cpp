@@ -37,23 +37,23 @@ std::vector<PlanChoice> choices() {
     PlanChoice choice;
     choice.parallel.tensor = degree;
     choice.parallel.sequence = SequenceParallel::on;
-    choice.tensor_overlap = TensorOverlap::on;
+    choice.step.tensor_overlap = TensorOverlap::on;
     choice.parallel.pipeline = 4;
     choice.parallel.interleave = degree;
     choice.parallel.data = 2;
     choice.zero = Zero::optimizer;
-    choice.overlap = DataOverlap::on;
+    choice.step.overlap = DataOverlap::on;
     all.push_back(choice);
     choice.parallel.context = 2;
     choice.recompute = {Recompute::full, degree};
-    choice.schedule = PipelineSchedule::zero_bubble;
-    choice.loss_chunks = 4;
+    choice.step.schedule = PipelineSchedule::zero_bubble;
+    choice.step.loss_chunks = 4;
     all.push_back(choice);
     choice = {};
     choice.parallel.data = 8;
     choice.parallel.expert = 8;
     choice.zero = degree == 2 ? Zero::gradients : Zero::weights;
-    choice.zero_ranks = 4;
+    choice.step.zero_ranks = 4;
     choice.recompute.kind = Recompute::selective;
     choice.recompute.modules = RecomputeModules(RecomputeModule::layernorm);
     choice.recompute.modules.add(RecomputeModule::mlp);
@@ -61,7 +61,7 @@ std::vector<PlanChoice> choices() {
     all.push_back(choice);
     choice.parallel.expert_exchange = ExpertExchange::by_node;
     choice.parallel.batch_overlap = BatchOverlap::two_batches;
-    choice.offload_layers = 2;
+    choice.step.offload_layers = 2;
     choice.recompute = {};
     all.push_back(choice);
   }

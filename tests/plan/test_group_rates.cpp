@@ -30,7 +30,7 @@ PlanChoice sharded(std::int64_t replicas, std::int64_t shards, std::int64_t tens
   choice.parallel.data = replicas;
   choice.parallel.tensor = tensor;
   choice.zero = Zero::weights;
-  choice.zero_ranks = shards;
+  choice.step.zero_ranks = shards;
   return choice;
 }
 

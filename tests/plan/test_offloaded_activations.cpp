@@ -59,7 +59,7 @@ TEST_CASE("activations on the host leave at most one layer more than Transformer
   CHECK(memory_of(planner, choice, load).activations == kLayers * layer);
   for (const std::int64_t offloaded : {1, 2, 6, 10, 12, 23}) {
     CAPTURE(offloaded);
-    choice.offload_layers = offloaded;
+    choice.step.offload_layers = offloaded;
     const Integer held = memory_of(planner, choice, load).activations;
     const Integer simulated = layer * offloaded_pass(offloaded, 1, 0).most_held;
     CHECK(held >= simulated);
@@ -75,7 +75,7 @@ TEST_CASE("a pass takes as long as its copies in Transformer Engine's windows, t
   const auto bytes = static_cast<double>(saved_by_layer(spec));
   PlanChoice choice;
   for (const std::int64_t offloaded : {1, 2, 6, 12}) {
-    choice.offload_layers = offloaded;
+    choice.step.offload_layers = offloaded;
     for (const double rate : {1e9, 16e9, 64e9, 1e18}) {
       CAPTURE(offloaded);
       CAPTURE(rate);
@@ -97,7 +97,7 @@ TEST_CASE("copies to the host are no communication, in the report and in the tim
   rates.host_bytes_per_s = 1e9;
   planner.set_rates(rates);
   PlanChoice choice;
-  choice.offload_layers = 12;
+  choice.step.offload_layers = 12;
   const Load load{4, 1024};
   const PlanTime time = planner.evaluate(choice, load).time;
   CHECK(time.communication_s == 0);
@@ -127,7 +127,7 @@ TEST_CASE("overlap and offloading widen the range of a step") {
   CHECK(range_of(tensor_parallel(8, TensorOverlap::on)) ==
         doctest::Approx(std::hypot(serial, 0.07)));
   PlanChoice choice;
-  choice.offload_layers = 4;
+  choice.step.offload_layers = 4;
   CHECK(range_of(choice) >= 450.0 / 295.47 - 1 - 0.005);
 }
 

@@ -369,7 +369,7 @@ TEST_CASE("schedules without bubbles wait as their papers say") {
   const auto piped = [](PipelineSchedule schedule) {
     return step_of_llama([&](PlanChoice& choice) {
       choice.parallel.pipeline = 8;
-      choice.schedule = schedule;
+      choice.step.schedule = schedule;
     });
   };
   const PlanFigures plain = piped(PipelineSchedule::one_forward_one_backward);
@@ -388,7 +388,7 @@ TEST_CASE("HSDP shards over some replicas and reduces over the others") {
     return step_of_llama([&](PlanChoice& choice) {
       choice.parallel.data = replicas;
       choice.zero = Zero::weights;
-      choice.zero_ranks = ranks;
+      choice.step.zero_ranks = ranks;
     });
   };
   const PlanMemory all = sharded(8, 0).memory;
@@ -401,7 +401,7 @@ TEST_CASE("HSDP shards over some replicas and reduces over the others") {
 
 TEST_CASE("an optimizer on the host leaves its memory and takes the link's time") {
   const auto with = [](Offload offload) {
-    return step_of_llama([&](PlanChoice& choice) { choice.offload = offload; });
+    return step_of_llama([&](PlanChoice& choice) { choice.step.offload = offload; });
   };
   const PlanFigures device = with(Offload::none);
   const PlanFigures host = with(Offload::optimizer);
@@ -427,7 +427,7 @@ TEST_CASE("the training of Llama 3.1 405B takes the published device-hours withi
   fixed.interleave = 8;
   fixed.zero = Zero::optimizer;
   fixed.micro_batch = 1;
-  fixed.overlap = DataOverlap::on;
+  fixed.step.overlap = DataOverlap::on;
   TrainingBudget budget;
   budget.tokens = 15.6e12;
   budget.availability = 0.9;

@@ -183,7 +183,7 @@ TEST_CASE("Llama 3 405B trains at the published MFU on H100") {
     choice.parallel.interleave = 8;
     choice.parallel.data = replicas;
     choice.zero = Zero::optimizer;
-    choice.overlap = DataOverlap::on;
+    choice.step.overlap = DataOverlap::on;
     return *planner.evaluate(choice, {2048, 8192}).time.mfu;
   };
   const auto within = [](double published, double part) {

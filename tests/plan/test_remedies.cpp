@@ -110,9 +110,9 @@ TEST_CASE("other plans keep the options of the step that was asked about") {
   PlanRequest request;
   request.choice.parallel.tensor = 8;
   request.choice.parallel.sequence = SequenceParallel::on;
-  request.choice.tensor_overlap = TensorOverlap::on;
-  request.choice.offload_layers = 8;
-  request.choice.loss_chunks = 16;
+  request.choice.step.tensor_overlap = TensorOverlap::on;
+  request.choice.step.offload_layers = 8;
+  request.choice.step.loss_chunks = 16;
   PlanQuestion on_eight = question;
   on_eight.devices = 8;
   const FitReport report = make_fit_report(on_eight, request);
@@ -121,10 +121,10 @@ TEST_CASE("other plans keep the options of the step that was asked about") {
   for (const Remedy& remedy : report.remedies) {
     const auto* const other = std::get_if<OtherPlan>(&remedy);
     if (other == nullptr) continue;
-    CHECK(other->choice.tensor_overlap == TensorOverlap::on);
+    CHECK(other->choice.step.tensor_overlap == TensorOverlap::on);
     CHECK(other->choice.parallel.sequence == SequenceParallel::on);
-    CHECK(other->choice.offload_layers == 8);
-    CHECK(other->choice.loss_chunks == 16);
+    CHECK(other->choice.step.offload_layers == 8);
+    CHECK(other->choice.step.loss_chunks == 16);
     CHECK(report_with(remedy, on_eight, request).result.fits);
   }
 }
@@ -136,9 +136,9 @@ TEST_CASE("no remedy recomputes layers whose activations are on the host") {
   PlanRequest request;
   request.choice.parallel.data = 32;
   request.choice.zero = Zero::weights;
-  request.choice.loss_chunks = 16;
+  request.choice.step.loss_chunks = 16;
   REQUIRE(offers<OtherRecomputation>(make_fit_report(question, request)));
-  request.choice.offload_layers = 40;
+  request.choice.step.offload_layers = 40;
   const FitReport report = make_fit_report(question, request);
   REQUIRE_FALSE(report.result.fits);
   CHECK_FALSE(offers<OtherRecomputation>(report));
@@ -150,12 +150,12 @@ TEST_CASE("no context is offered that has fewer tokens than the loss has chunks"
   PlanRequest request;
   request.choice.parallel.data = 8;
   request.choice.zero = Zero::weights;
-  request.choice.loss_chunks = 16;
+  request.choice.step.loss_chunks = 16;
   const FitReport report = make_fit_report(question, request);
   REQUIRE_FALSE(report.result.fits);
   REQUIRE(report.result.largest_context.value() < 100'000);
   CHECK(offers<ShorterContext>(report));
-  request.choice.loss_chunks = 100'000;
+  request.choice.step.loss_chunks = 100'000;
   CHECK_FALSE(offers<ShorterContext>(make_fit_report(question, request)));
 }
 
@@ -165,21 +165,21 @@ TEST_CASE("other plans keep the schedule, the ranks of ZeRO and what the host ho
   PlanRequest request;
   request.choice.parallel.pipeline = 4;
   request.choice.parallel.data = 2;
-  request.choice.schedule = PipelineSchedule::zero_bubble;
+  request.choice.step.schedule = PipelineSchedule::zero_bubble;
   request.choice.zero = Zero::optimizer;
-  request.choice.zero_ranks = 2;
-  request.choice.offload = Offload::optimizer;
-  request.choice.overlap = DataOverlap::on;
+  request.choice.step.zero_ranks = 2;
+  request.choice.step.offload = Offload::optimizer;
+  request.choice.step.overlap = DataOverlap::on;
   const FitReport report = make_fit_report(question, request);
   REQUIRE_FALSE(report.result.fits);
   REQUIRE(offers<OtherPlan>(report));
   for (const Remedy& remedy : report.remedies) {
     const auto* const other = std::get_if<OtherPlan>(&remedy);
     if (other == nullptr) continue;
-    CHECK(other->choice.schedule == PipelineSchedule::zero_bubble);
-    CHECK(other->choice.zero_ranks == 2);
-    CHECK(other->choice.offload == Offload::optimizer);
-    CHECK(other->choice.overlap == DataOverlap::on);
+    CHECK(other->choice.step.schedule == PipelineSchedule::zero_bubble);
+    CHECK(other->choice.step.zero_ranks == 2);
+    CHECK(other->choice.step.offload == Offload::optimizer);
+    CHECK(other->choice.step.overlap == DataOverlap::on);
     CHECK(report_with(remedy, question, request).result.fits);
   }
 }

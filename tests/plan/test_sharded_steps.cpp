@@ -18,7 +18,7 @@ double error_of(const CsvRow& row, const ModelSpec& spec, Zero zero) {
   PlanChoice choice;
   choice.parallel.data = number(row, "devices");
   choice.zero = zero;
-  choice.overlap = DataOverlap::on;
+  choice.step.overlap = DataOverlap::on;
   choice.micro_batch = number(row, "micro_batch");
   choice.recompute.kind = row.at("recompute") == "full" ? Recompute::full : Recompute::none;
   const Load load{number(row, "global_batch"), number(row, "seq")};

@@ -130,12 +130,12 @@ TEST_CASE("recomputed layers hide their collectives again") {
     PlanChoice choice = tensor_parallel(8, TensorOverlap::off);
     choice.recompute.kind = recompute;
     const MicroBatchTime serial = micro_batch_of(planner, choice, load);
-    choice.tensor_overlap = TensorOverlap::on;
+    choice.step.tensor_overlap = TensorOverlap::on;
     return serial.communication() - micro_batch_of(planner, choice, load).communication();
   };
   PlanChoice choice = tensor_parallel(8, TensorOverlap::off);
   const MicroBatchTime serial = micro_batch_of(planner, choice, load);
-  choice.tensor_overlap = TensorOverlap::on;
+  choice.step.tensor_overlap = TensorOverlap::on;
   const MicroBatchTime both = micro_batch_of(planner, choice, load);
   CHECK(hidden_s(Recompute::full) - hidden_s(Recompute::none) ==
         doctest::Approx(serial.forward_communication_s - both.forward_communication_s));
@@ -157,7 +157,7 @@ double async_step_s(const CsvRow& row) {
   choice.parallel.data = number(row, "devices") / number(row, "tp");
   choice.micro_batch = number(row, "micro_batch");
   choice.zero = Zero::weights;
-  choice.overlap = DataOverlap::on;
+  choice.step.overlap = DataOverlap::on;
   choice.recompute.kind = Recompute::full;
   return planner.evaluate(choice, {number(row, "global_batch"), number(row, "seq")})
       .time.iteration_s;

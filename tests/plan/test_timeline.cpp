@@ -275,11 +275,11 @@ TEST_CASE("steps that are not simulated are refused") {
   PlanRequest request;
   request.choice.parallel.pipeline = 4;
   for (const auto schedule : {PipelineSchedule::zero_bubble, PipelineSchedule::dual_pipe}) {
-    request.choice.schedule = schedule;
+    request.choice.step.schedule = schedule;
     CHECK_THROWS_WITH_AS((void)make_timeline_report(question, request),
                          doctest::Contains("simulates 1F1B, not"), Error);
   }
-  request.choice.schedule = PipelineSchedule::one_forward_one_backward;
+  request.choice.step.schedule = PipelineSchedule::one_forward_one_backward;
   question.query.purpose = Purpose::serve;
   CHECK_THROWS_WITH_AS((void)make_timeline_report(question, request),
                        doctest::Contains("only a training step"), Error);

@@ -16,31 +16,33 @@ TEST_CASE("options of a step are refused where the plan has nothing for them") {
     change(choice);
     return broken_rule(choice, {8, 8192}, limits);
   };
-  CHECK(broken([](PlanChoice& c) { c.tensor_overlap = TensorOverlap::on; }) ==
+  CHECK(broken([](PlanChoice& c) { c.step.tensor_overlap = TensorOverlap::on; }) ==
         PlanRule::tensor_overlap_sequence);
-  CHECK(broken([](PlanChoice& c) { c.offload_layers = 32; }) == PlanRule::offload_layers_count);
-  CHECK(broken([](PlanChoice& c) { c.offload_layers = -1; }) == PlanRule::offload_layers_count);
+  CHECK(broken([](PlanChoice& c) { c.step.offload_layers = 32; }) ==
+        PlanRule::offload_layers_count);
+  CHECK(broken([](PlanChoice& c) { c.step.offload_layers = -1; }) ==
+        PlanRule::offload_layers_count);
   CHECK(broken([](PlanChoice& c) {
-          c.offload_layers = 1;
+          c.step.offload_layers = 1;
           c.parallel.pipeline = 2;
         }) == PlanRule::offload_layers_pipeline);
   for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
     CHECK(broken([&](PlanChoice& c) {
-            c.offload_layers = 1;
+            c.step.offload_layers = 1;
             c.recompute.kind = recompute;
           }) == PlanRule::offload_layers_recompute);
   }
-  CHECK(broken([](PlanChoice& c) { c.loss_chunks = 0; }) == PlanRule::loss_chunks_positive);
-  CHECK(broken([](PlanChoice& c) { c.loss_chunks = 8193; }) == PlanRule::loss_chunks_tokens);
-  CHECK_FALSE(broken([](PlanChoice& c) { c.loss_chunks = 8192; }));
+  CHECK(broken([](PlanChoice& c) { c.step.loss_chunks = 0; }) == PlanRule::loss_chunks_positive);
+  CHECK(broken([](PlanChoice& c) { c.step.loss_chunks = 8193; }) == PlanRule::loss_chunks_tokens);
+  CHECK_FALSE(broken([](PlanChoice& c) { c.step.loss_chunks = 8192; }));
   CHECK_FALSE(broken([](PlanChoice& c) {
-    c.loss_chunks = 8193;
+    c.step.loss_chunks = 8193;
     c.micro_batch = 2;
   }));
-  CHECK_FALSE(broken([](PlanChoice& c) { c.offload_layers = 31; }));
+  CHECK_FALSE(broken([](PlanChoice& c) { c.step.offload_layers = 31; }));
   const ShardingLimits images = h100_trainer(load_model("vit-base-patch16-224").spec).limits(197);
   PlanChoice choice;
-  choice.loss_chunks = 4;
+  choice.step.loss_chunks = 4;
   CHECK(broken_rule(choice, {8, 197}, images) == PlanRule::loss_chunks_words);
 }
 
@@ -52,7 +54,7 @@ TEST_CASE("plans with activations on the host are searched without recomputation
   space.devices = 2;
   space.load = {8, 1024};
   space.keep = 100;
-  space.fixed.offload_layers = 12;
+  space.fixed.step.offload_layers = 12;
   const PlanSearch search = search_plans(planner, space);
   REQUIRE_FALSE(search.best.empty());
   for (const RankedPlan& plan : search.best) CHECK(plan.choice.recompute == Recomputation{});
@@ -71,28 +73,29 @@ TEST_CASE("a search is refused where no plan has room for an option of the step"
     return std::nullopt;
   };
   CHECK(refused([](FixedDegrees& f) {
-          f.offload_layers = 4;
+          f.step.offload_layers = 4;
           f.pipeline = 4;
         }) == PlanRule::offload_layers_pipeline);
-  CHECK(refused([](FixedDegrees& f) { f.offload_layers = 99; }) == PlanRule::offload_layers_count);
+  CHECK(refused([](FixedDegrees& f) { f.step.offload_layers = 99; }) ==
+        PlanRule::offload_layers_count);
   CHECK(refused([](FixedDegrees& f) {
-          f.offload_layers = 4;
+          f.step.offload_layers = 4;
           f.recompute = Recomputation{Recompute::full};
         }) == PlanRule::offload_layers_recompute);
   CHECK(refused([](FixedDegrees& f) {
-          f.tensor_overlap = TensorOverlap::on;
+          f.step.tensor_overlap = TensorOverlap::on;
           f.tensor = 1;
         }) == PlanRule::tensor_overlap_sequence);
   CHECK(refused([](FixedDegrees& f) {
-          f.tensor_overlap = TensorOverlap::on;
+          f.step.tensor_overlap = TensorOverlap::on;
           f.sequence = SequenceParallel::off;
         }) == PlanRule::tensor_overlap_sequence);
-  CHECK(refused([](FixedDegrees& f) { f.loss_chunks = 8 * 8192 + 1; }) ==
+  CHECK(refused([](FixedDegrees& f) { f.step.loss_chunks = 8 * 8192 + 1; }) ==
         PlanRule::loss_chunks_tokens);
   CHECK_FALSE(refused([](FixedDegrees& f) {
-    f.tensor_overlap = TensorOverlap::on;
-    f.offload_layers = 4;
-    f.loss_chunks = 8192;
+    f.step.tensor_overlap = TensorOverlap::on;
+    f.step.offload_layers = 4;
+    f.step.loss_chunks = 8192;
   }));
 }
 
@@ -107,7 +110,7 @@ TEST_CASE("a loss in chunks holds one chunk of the logits and the gradient of th
   constexpr Integer kSaved = Integer{8191} * 128256 * 2;  // the last token predicts none
   constexpr Integer kHidden = Integer{8192} * 4096 * 2;
   CHECK(whole.buffers.backward == kHidden + 2 * kLogits);
-  choice.loss_chunks = 8;
+  choice.step.loss_chunks = 8;
   const PlanMemory chunks = memory_of(planner, choice, load);
   CHECK(whole.embedding_and_loss - chunks.embedding_and_loss == kSaved);
   CHECK(chunks.buffers.backward == kHidden + kLogits / 8 + Integer{128256} * 4096 * 2);
@@ -124,7 +127,7 @@ TEST_CASE("the gradient of a chunked loss has the type of the weights") {
     Planner planner(load_model("llama-3-8b").spec, query,
                     device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
     PlanChoice choice;
-    choice.loss_chunks = 8;
+    choice.step.loss_chunks = 8;
     return memory_of(planner, choice, {1, 8192}).buffers.backward;
   };
   constexpr Integer kWeights = Integer{128256} * 4096;
@@ -146,9 +149,9 @@ TEST_CASE("a loss in chunks takes what PyTorch's allocator counts") {
                   device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
   constexpr Integer kRow = 16384 * 4;
   PlanChoice choice;
-  choice.loss_chunks = 8;
+  choice.step.loss_chunks = 8;
   CHECK(memory_of(planner, choice, {1, 1024}).buffers.backward == 26'411'008 - 3 * kRow);
-  choice.loss_chunks = 16;
+  choice.step.loss_chunks = 16;
   CHECK(memory_of(planner, choice, {1, 1024}).buffers.backward == 22'151'180 - 2 * kRow - 12);
 }
 
@@ -159,7 +162,7 @@ TEST_CASE("tensor parallelism divides the vocabulary of a loss in chunks") {
     PlanChoice choice;
     choice.parallel.tensor = ranks;
     const Integer whole = memory_of(planner, choice, load).embedding_and_loss;
-    choice.loss_chunks = 8;
+    choice.step.loss_chunks = 8;
     return whole - memory_of(planner, choice, load).embedding_and_loss;
   };
   CHECK(dropped(1) == 4 * dropped(4));

@@ -13,7 +13,7 @@ inline PlanChoice tensor_parallel(std::int64_t ranks, TensorOverlap overlap) {
   PlanChoice choice;
   choice.parallel.tensor = ranks;
   choice.parallel.sequence = SequenceParallel::on;
-  choice.tensor_overlap = overlap;
+  choice.step.tensor_overlap = overlap;
   return choice;
 }
 
