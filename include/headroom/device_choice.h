@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headroom/fewest_devices.h"
 #include "headroom/machine_profile.h"
 #include "headroom/plan.h"
 
@@ -59,12 +60,5 @@ struct DeviceChoiceReport {
 /// The fewest devices of each machine. Throws Error{invalid_input} for training, without machines,
 /// and for a price of a machine that is not among them.
 [[nodiscard]] DeviceChoiceReport make_device_choice_report(DeviceQuestion question);
-
-/// The fastest plan of `planner` on the fewest devices, at most `most_devices`, with the degrees of
-/// `fixed`; empty if none fits. Up to 64 devices, none fits on fewer; above, multiples of a node's
-/// devices (of 8, where nodes have fewer or more than 64) are tried.
-[[nodiscard]] std::optional<RankedPlan> plan_on_fewest_devices(Planner& planner, const Load& load,
-                                                               const FixedDegrees& fixed,
-                                                               std::int64_t most_devices);
 
 }  // namespace headroom

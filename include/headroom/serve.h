@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headroom/engine_command.h"
+#include "headroom/fewest_devices.h"
 #include "headroom/plan_report.h"
 
 namespace headroom {
@@ -225,12 +226,6 @@ struct ServeMachinesReport {
 
 /// Simulates `request`'s plan.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request);
-
-/// Numbers of devices to search.
-struct DeviceRange {
-  std::int64_t least = 1;
-  std::int64_t most = 64;
-};
 
 /// Searches the fewest devices, and among their plans the fastest, that meet the targets. Degrees
 /// in `fixed` are kept. Up to 64 devices, every number is tried; above, multiples of a node's

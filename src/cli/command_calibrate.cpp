@@ -64,7 +64,7 @@ void fit_machine(const CalibrateCommand& command) {
   std::optional<detail::OutputFile> file;
   if (!command.output.file.empty()) file.emplace(command.output.file);
   const RateFit fit = fit_rates(read_measured_runs(command.runs, command.machine));
-  CalibrationReport report{with_fitted(find_machine(command.machine), fit.efficiency), fit};
+  CalibrationReport report{with_fitted(catalogue_machine(command.machine), fit.efficiency), fit};
   report.machine.produced_by = current_invocation();
   std::vector<std::string> notes;
   if (file) {

@@ -13,6 +13,7 @@
 #include "model_reading.h"
 #include "options.h"
 #include "output.h"
+#include "own_machine.h"
 #include "variations.h"
 
 namespace headroom::cli {
@@ -87,7 +88,7 @@ Explained run_steps(const ExplainOptions& options) {
 
 Explained run_crossovers(const ExplainOptions& options) {
   std::optional<MachineProfile> machine;
-  if (!options.machine.empty()) machine = find_machine(options.machine);
+  if (!options.machine.empty()) machine = catalogue_machine(options.machine);
   const CrossoverReport report = make_crossover_report(
       options.reading.load(options.model), options.request, machine ? &*machine : nullptr);
   return explained(report, options);

@@ -56,7 +56,7 @@ AskedPlan asked_of_fewest_devices(const PlanOptions& options, SpeedNeed need) {
   PlanQuestion question = question_of(options, need);
   Planner planner(question.model.spec, question.query, question.rates);
   require_legal(options.fixed, question.load, planner.limits(question.load.seq_len));
-  const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, kMostFitted);
+  const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, {1, kMostFitted});
   if (!plan) return {std::move(question), request_of(options)};
   PlanRequest request{plan->choice, {}};
   if (question.query.purpose == Purpose::train) request.micro_batch = plan->choice.micro_batch;

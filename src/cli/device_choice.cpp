@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/machine_names.h"
 #include "own_machine.h"
 #include "plan_option_values.h"
+#include "similar.h"
 
 namespace headroom::cli {
 namespace {
@@ -45,12 +47,14 @@ const char* option_of_one_machine(const PlanOptions& options) {
 
 /// The machine of this name or file, or all of the catalogue whose names contain the text.
 std::vector<MachineProfile> machines_like(const std::string& text) {
-  try {
-    return {machine_named(text, default_backend())};
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::invalid_input || text == "here") throw;
-  }
-  return find_machines(text);
+  std::vector<MachineProfile> machines = catalogue_machines();
+  const auto named = std::ranges::find(machines, text, &MachineProfile::name);
+  if (named != machines.end()) return {*named};
+  std::erase_if(machines, [&](const MachineProfile& machine) {
+    return !detail::contains_ignoring_case(machine.name, text);
+  });
+  if (!machines.empty()) return machines;
+  return {machine_named(text, default_backend())};
 }
 
 /// As stored, and the types that serving engines convert to, narrower than that.
@@ -68,7 +72,8 @@ void add_price(const std::string& word, std::map<std::string, double>& prices) {
   if (equals == std::string::npos || equals == 0) {
     refuse_value(names, fmt::format("takes MACHINE=PRICE, not \"{}\"", word));
   }
-  prices[word.substr(0, equals)] = parse_positive(names, word.substr(equals + 1), kHighestPrice);
+  prices[machine_meant(word.substr(0, equals))] =
+      parse_positive(names, word.substr(equals + 1), kHighestPrice);
 }
 
 const char* option_of_rates(const PlanOptions& options) {

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include "headroom/machine_names.h"
+#include "output.h"
 #include "own_machine.h"
 
 namespace headroom::cli {
@@ -14,8 +18,14 @@ std::string_view name_of(Backend backend) noexcept {
   return "onednn";
 }
 
+MachineProfile catalogue_machine(const std::string& name) {
+  const std::string meant = machine_meant(name);
+  if (meant != name) write_notes({fmt::format("{} was taken as the machine {}", name, meant)});
+  return find_machine(meant);
+}
+
 MachineProfile machine_named(const std::string& name, Backend backend) {
-  return name == "here" ? own_machine(backend) : find_machine(name);
+  return name == "here" ? own_machine(backend) : catalogue_machine(name);
 }
 
 }  // namespace headroom::cli

@@ -48,7 +48,9 @@ enum class Storing { required, if_possible };
 /// Why a stored profile is not valid on this machine; empty if it is.
 [[nodiscard]] std::string mismatch(const MachineProfile& profile, measured::Backend backend);
 
-/// The profile of "here", of a catalogue name, or of a file.
+/// The profile of a catalogue name or a file. A note says which machine another name was taken as.
+[[nodiscard]] MachineProfile catalogue_machine(const std::string& name);
+/// The profile of "here", or of a catalogue name or a file.
 [[nodiscard]] MachineProfile machine_named(const std::string& name, measured::Backend backend);
 
 }  // namespace headroom::cli

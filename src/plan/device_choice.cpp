@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
-#include "device_counts.h"
 #include "headroom/error.h"
 #include "setting_format.h"
 
@@ -21,11 +19,6 @@ PlanQuery query_with(const DeviceQuestion& question, const std::optional<WeightT
   query.weights = weights;
   if (weights) query.arithmetic = question.arithmetic;
   return query;
-}
-
-/// False only if the weights alone exceed the memory of `devices` devices.
-bool weights_may_fit(Integer weight_bytes, const DeviceRates& rates, std::int64_t devices) {
-  return weight_bytes / devices <= rates.memory_bytes;
 }
 
 FewestDevices priced(FewestDevices fewest, const DeviceQuestion& question,
@@ -66,14 +59,12 @@ void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<De
     return device_rates(machine, query.purpose, query.dtype, query.arithmetic);
   };
   Planner planner(question.model.spec, query, rates_of(question.machines.front()));
-  const Integer weight_bytes = planner.stage_weights(PlanChoice{}).front();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const DeviceRates rates = rates_of(question.machines[i]);
     rows[i].memory_bytes = rates.memory_bytes;
-    if (!weights_may_fit(weight_bytes, rates, question.most_devices)) continue;
     planner.set_rates(rates);
     const auto plan =
-        plan_on_fewest_devices(planner, question.load, FixedDegrees{}, question.most_devices);
+        plan_on_fewest_devices(planner, question.load, FixedDegrees{}, {1, question.most_devices});
     if (!plan) continue;
     const PlanFigures figures = planner.evaluate(plan->choice, question.load);
     rows[i].fewest[column] =
@@ -119,29 +110,6 @@ void require_answerable(const DeviceQuestion& question) {
 }
 
 }  // namespace
-
-std::optional<RankedPlan> plan_on_fewest_devices(Planner& planner, const Load& load,
-                                                 const FixedDegrees& fixed,
-                                                 std::int64_t most_devices) {
-  const DeviceRates rates = planner.rates();
-  const Integer weight_bytes = planner.stage_weights(PlanChoice{}).front();
-  std::map<std::int64_t, RankedPlan> fastest;
-  const auto fits = [&](std::int64_t devices) {
-    if (!weights_may_fit(weight_bytes, rates, devices)) return false;
-    SearchSpace space;
-    space.devices = devices;
-    space.load = load;
-    space.keep = 1;
-    space.fixed = fixed;
-    const PlanSearch search = search_plans_alone(planner, space);
-    if (!search.best.empty()) fastest.emplace(devices, search.best.front());
-    return !search.best.empty();
-  };
-  const detail::DeviceCounts counts(1, most_devices, rates.link.devices_per_node, fixed);
-  const auto fewest = detail::fewest_that_works(counts, fits);
-  if (!fewest) return std::nullopt;
-  return fastest.at(*fewest);
-}
 
 DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
   require_answerable(question);

@@ -1,6 +1,7 @@
 // Changes to a question whose plan does not fit, after which one does.
 #include <algorithm>
 
+#include "headroom/fewest_devices.h"
 #include "headroom/plan_report.h"
 
 namespace headroom {
@@ -25,30 +26,15 @@ FixedDegrees step_of(const PlanRequest& request) {
   return fixed;
 }
 
-/// The fastest plan of the step of `request` that fits on `devices` devices; empty if none fits.
-std::optional<PlanChoice> best_plan(const Planner& planner, const PlanRequest& request,
-                                    const Load& load, std::int64_t devices) {
-  SearchSpace space;
-  space.devices = devices;
-  space.load = load;
-  space.keep = 1;
-  space.fixed = step_of(request);
-  const PlanSearch search = search_plans(planner, space);
-  if (search.best.empty()) return std::nullopt;
-  return search.best.front().choice;
-}
-
-void add_devices(const Planner& planner, const PlanRequest& request, const Load& load,
+/// The step of `request` on the fewest devices, `devices` or more, if one fits.
+void add_devices(Planner& planner, const PlanRequest& request, const Load& load,
                  std::int64_t devices, std::vector<Remedy>& remedies) {
-  for (std::int64_t count = 1; count <= kMostDevices; count *= 2) {
-    if (count < devices) continue;
-    const auto choice = best_plan(planner, request, load, count);
-    if (!choice) continue;
-    OtherPlan other{*choice, load.batch_size};
-    if (planner.query().purpose == Purpose::train) other.micro_batch = choice->micro_batch;
-    remedies.emplace_back(other);
-    return;
-  }
+  const auto plan =
+      plan_on_fewest_devices(planner, load, step_of(request), {devices, kMostDevices});
+  if (!plan) return;
+  OtherPlan other{plan->choice, load.batch_size};
+  if (planner.query().purpose == Purpose::train) other.micro_batch = plan->choice.micro_batch;
+  remedies.emplace_back(other);
 }
 
 void add_recomputation(Planner& planner, PlanRequest request, const Load& load,

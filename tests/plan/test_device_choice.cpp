@@ -99,7 +99,7 @@ TEST_CASE("DeepSeek-V3 takes nine H100, and eight do not hold it") {
   plan.load = {1, 4096};
   plan.rates = device_rates(find_machine("h100-80gb"), Purpose::serve, plan.query.dtype);
   Planner planner(plan.model.spec, plan.query, plan.rates);
-  const auto fewest = plan_on_fewest_devices(planner, plan.load, FixedDegrees{}, 1024);
+  const auto fewest = plan_on_fewest_devices(planner, plan.load, FixedDegrees{}, {1, 1024});
   REQUIRE(fewest);
   CHECK(fewest->choice.parallel.devices() == 9);
   CHECK(fits_on(plan, 9));
@@ -112,7 +112,7 @@ TEST_CASE("given degrees that are no power of two are kept on the fewest devices
                   device_rates(question.machines.front(), Purpose::serve, question.query.dtype));
   FixedDegrees fixed;
   fixed.pipeline = 3;
-  const auto fewest = plan_on_fewest_devices(planner, question.load, fixed, 64);
+  const auto fewest = plan_on_fewest_devices(planner, question.load, fixed, {1, 64});
   REQUIRE(fewest);
   CHECK(fewest->choice.parallel.pipeline == 3);
   CHECK(fewest->choice.parallel.devices() == 3);
