@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for some seconds, on a copy of its corpus; twice as many at once as there are
-# processors.
+# Runs every fuzzer for some seconds, on a copy of its corpus; four times as many at once as there
+# are processors.
 #
 # usage: run.sh BUILD_FOLDER SECONDS [NAME…]
 #
@@ -38,7 +38,7 @@ fuzz() {  # fuzz NAME: its output goes to BUILD_FOLDER/NAME.log, and on failure 
 
 status=0 running=0
 for name in "${names[@]}"; do
-  if ((running == 2 * $(nproc))); then
+  if ((running == 4 * $(nproc))); then
     wait -n || status=1
     running=$((running - 1))
   fi

@@ -11,6 +11,7 @@
 #include "kernel_calls.h"
 #include "operator_time.h"
 #include "support/data.h"
+#include "support/sanitized.h"
 
 using namespace headroom;
 
@@ -109,7 +110,7 @@ constexpr std::size_t kind_number() {
 
 }  // namespace
 
-TEST_CASE("every operator that runs takes time") {
+TEST_CASE("every operator that runs takes time" * doctest::skip(test::kSanitized)) {
   const ThreadProfile profile = unit_profile();
   std::bitset<std::variant_size_v<OpVariant>> seen;
   for_each_operator([&](const detail::NodePlace& place, double, const Bindings& sizes) {
@@ -136,7 +137,8 @@ TEST_CASE("every operator that runs takes time") {
   }
 }
 
-TEST_CASE("the kernels of an operator's time multiply at least as much as the operator") {
+TEST_CASE("the kernels of an operator's time multiply at least as much as the operator" *
+          doctest::skip(test::kSanitized)) {
   for_each_operator([&](const detail::NodePlace& place, double flops, const Bindings& sizes) {
     double timed = 0;
     for (const detail::KernelCall& call : detail::kernel_calls(place, sizes, {})) {

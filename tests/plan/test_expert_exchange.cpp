@@ -9,6 +9,7 @@
 
 #include "gpt_models.h"
 #include "headroom/plan.h"
+#include "support/sanitized.h"
 
 namespace headroom::test {
 namespace {
@@ -114,7 +115,8 @@ constexpr Spread kSpreads[] = {{8, 8}, {16, 8}, {32, 8}, {64, 8}, {128, 8}, {64,
 
 }  // namespace
 
-TEST_CASE("an exchange by node sends the copies that drawn routings need") {
+TEST_CASE("an exchange by node sends the copies that drawn routings need" *
+          doctest::skip(kSanitized)) {
   const Routing routings[] = {{256, 8, 1, 1}, {256, 8, 8, 4}, {128, 8, 1, 1}, {256, 6, 8, 3}};
   for (const Routing& routing : routings) {
     const ModelSpec spec = model_with(routing);

@@ -4,6 +4,7 @@
 
 #include "headroom/derivation.h"
 #include "support/data.h"
+#include "support/sanitized.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -88,7 +89,9 @@ bool has_case(const ModelSpec& spec, const DerivedCase& one) {
 
 TEST_CASE("the steps of every preset's derivations sum to the report's figures") {
   std::size_t derived = 0;
-  for (const Preset& preset : list_presets()) {
+  const std::vector<Preset> presets = list_presets();
+  for (std::size_t i = 0; i < presets.size(); i += kModelStep) {
+    const Preset& preset = presets[i];
     const Model model = load_model(preset.name);
     for (const DerivedCase& one : kCases) {
       if (!has_case(model.spec, one)) continue;
@@ -104,5 +107,5 @@ TEST_CASE("the steps of every preset's derivations sum to the report's figures")
       ++derived;
     }
   }
-  CHECK(derived > 3000);
+  CHECK(derived > (kSanitized ? 300 : 3000));
 }

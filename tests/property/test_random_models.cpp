@@ -7,6 +7,7 @@
 
 #include "model_properties.h"
 #include "support/data.h"
+#include "support/sanitized.h"
 
 using namespace headroom::test;
 
@@ -14,7 +15,8 @@ TEST_CASE("published tiny configs of many families keep all properties") {
   const RandomConfigs configs(data_folder());
   std::set<std::string> types;
   int run = 0;
-  for (const nlohmann::json& config : configs.bases()) {
+  for (std::size_t i = 0; i < configs.bases().size(); i += kModelStep) {
+    const nlohmann::json& config = configs.bases()[i];
     CAPTURE(config.dump());
     const CheckedModel checked = check_model(config, 1);
     CAPTURE(checked.refusal);
@@ -23,8 +25,8 @@ TEST_CASE("published tiny configs of many families keep all properties") {
     types.insert(config.at("model_type"));
     run += checked.reached == Reached::run ? 1 : 0;
   }
-  CHECK(types.size() > 100);
-  CHECK(run > 100);
+  CHECK(types.size() > (kSanitized ? 15 : 100));
+  CHECK(run > (kSanitized ? 8 : 100));
 }
 
 TEST_CASE("configs with random changes are refused with a message, or keep all properties") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headroom/report.h"
+#include "support/sanitized.h"
 
 namespace headroom {
 namespace {
@@ -58,7 +59,9 @@ TEST_CASE("a layer without attention does not differ by its scores") {
 }
 
 TEST_CASE("every rule of thumb that differs from the exact figure names why") {
-  for (const Preset& preset : list_presets()) {
+  const std::vector<Preset> presets = list_presets();
+  for (std::size_t i = 0; i < presets.size(); i += test::kModelStep) {
+    const Preset& preset = presets[i];
     const Model model = read_preset(preset);
     for (const Subject subject : {Subject::params, Subject::flops, Subject::kv}) {
       if (subject == Subject::kv && !model.spec.main_stack().causal()) continue;

@@ -5,6 +5,7 @@
 
 #include "headroom/storage.h"
 #include "support/data.h"
+#include "support/sanitized.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -120,7 +121,9 @@ TEST_CASE("float8 keeps embeddings, head, routers and norms in 16 bits") {
 }
 
 TEST_CASE("every preset converts to every kind of type, and few bits take fewer bytes") {
-  for (const Preset& preset : list_presets()) {
+  const std::vector<Preset> presets = list_presets();
+  for (std::size_t i = 0; i < presets.size(); i += kModelStep) {
+    const Preset& preset = presets[i];
     CAPTURE(preset.name);
     const ModelSpec spec = read_preset(preset).spec;
     const Graph graph = build_graph(spec, {});
