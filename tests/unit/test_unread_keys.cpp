@@ -19,34 +19,20 @@ namespace {
 
 using nlohmann::json;
 
-/// Attributes that transformers writes for every pretrained config, at their defaults
-/// (PretrainedConfig and GenerationConfig of transformers 4.45).
-json common_attributes() {
-  return json::parse(R"({
-    "return_dict": true, "output_hidden_states": false, "output_attentions": false,
-    "torchscript": false, "use_bfloat16": false, "tf_legacy_loss": false, "pruned_heads": {},
-    "chunk_size_feed_forward": 0, "is_encoder_decoder": false, "is_decoder": false,
-    "cross_attention_hidden_size": null, "add_cross_attention": false,
-    "tie_encoder_decoder": false, "max_length": 20, "min_length": 0, "do_sample": false,
-    "early_stopping": false, "num_beams": 1, "num_beam_groups": 1, "diversity_penalty": 0.0,
-    "temperature": 1.0, "top_k": 50, "top_p": 1.0, "typical_p": 1.0, "repetition_penalty": 1.0,
-    "length_penalty": 1.0, "no_repeat_ngram_size": 0, "encoder_no_repeat_ngram_size": 0,
-    "bad_words_ids": null, "num_return_sequences": 1, "output_scores": false,
-    "return_dict_in_generate": false, "forced_bos_token_id": null, "forced_eos_token_id": null,
-    "remove_invalid_values": false, "exponential_decay_length_penalty": null,
-    "suppress_tokens": null, "begin_suppress_tokens": null, "finetuning_task": null,
-    "tokenizer_class": null, "prefix": null, "task_specific_params": null, "problem_type": null,
-    "_name_or_path": "", "_attn_implementation_autoset": false, "transformers_version": "4.45.2"
-  })");
+/// Attributes of every pretrained config, at their defaults: those of PretrainedConfig and
+/// GenerationConfig of transformers 4.45, 4.57 and 5.
+json common_attributes() { return read_json(data_folder() / "common_attributes.json"); }
+
+/// "text_config", "vision_config", and the two models of T5Gemma and of encoder–decoders.
+bool names_sub_config(const std::string& key) {
+  if (key == "encoder" || key == "decoder") return true;
+  return key.ends_with("_config") && key != "attn_config" && key != "per_layer_config";
 }
 
 /// Adds `attributes` to `object` and to every nested config, where they are not set.
 void add_to_all(json& object, const json& attributes) {
   for (auto& [key, value] : object.items()) {
-    if (key.ends_with("_config") && key != "attn_config" && key != "per_layer_config" &&
-        value.is_object()) {
-      add_to_all(value, attributes);
-    }
+    if (names_sub_config(key) && value.is_object()) add_to_all(value, attributes);
   }
   for (const auto& [key, value] : attributes.items()) {
     if (!object.contains(key)) object[key] = value;
