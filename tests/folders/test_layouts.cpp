@@ -163,6 +163,25 @@ TEST_CASE("a params.json that leaves the vocabulary to its tokenizer, or has a t
   CHECK(refusal_at(root / "odd").find("n_expert_layers") != std::string::npos);
 }
 
+// Voxtral; Ministral 3 in FP8; Mistral Large 3; Codestral Mamba.
+TEST_CASE("a params.json of another kind of model is refused by what it has") {
+  const TempFolder root;
+  const auto refusal_with = [&](const char* key, const json& value) {
+    json params = mistral_7b();
+    params[key] = value;
+    write_json(root, key, "params.json", params);
+    return refusal_at(root / key);
+  };
+  CHECK(refusal_with("multimodal", {{"whisper_model_args", json::object()}})
+            .find("multimodal: is not read from params.json") != std::string::npos);
+  CHECK(refusal_with("quantization", {{"qformat_weight", "fp8_e4m3"}})
+            .find("quantization: is not read") != std::string::npos);
+  CHECK(refusal_with("kv_lora_rank", 512).find("kv_lora_rank: is not read") != std::string::npos);
+  write_json(root, "mamba", "params.json",
+             {{"dim", 4096}, {"n_layers", 64}, {"vocab_size", 32768}, {"model_type", "mamba"}});
+  CHECK(refusal_at(root / "mamba").find("is \"mamba\", which is not read") != std::string::npos);
+}
+
 TEST_CASE("a LoRA folder is its base model and the adapter's weights, in their own type") {
   const TempFolder root;
   write_adapter(root, adapter_config());
@@ -192,6 +211,15 @@ TEST_CASE("an adapter that cannot be read is refused by what it is") {
   write_adapter(root, config);
   CHECK(refusal_at(root / "adapter").find("LoRA adapter whose base model cannot be read") !=
         std::string::npos);
+  // QLoRA's base is a quantised copy, which is no preset.
+  config["base_model_name_or_path"] = "unsloth/Meta-Llama-3.1-8B-bnb-4bit";
+  write_json(root, "adapter", "adapter_config.json", config);
+  try {
+    (void)load_model((root / "adapter").string());
+    FAIL("accepted");
+  } catch (const Error& error) {
+    CHECK(error.hint().ends_with("did you mean llama-3.1-8b, the model before it was quantised?"));
+  }
   config = adapter_config();
   config["peft_type"] = "PROMPT_TUNING";
   write_json(root, "adapter", "adapter_config.json", config);
@@ -360,6 +388,9 @@ TEST_CASE("NeMo and Megatron checkpoints are refused by what they are") {
   CHECK(refusal_at(root / "nemo").find("is a NeMo checkpoint") != std::string::npos);
   write_file(root / "gpt.yaml", "num_layers: 32\n");
   CHECK(refusal_at(root / "gpt.yaml").find("Megatron or NeMo") != std::string::npos);
+  fs::create_directories(root / "nemo2/context");
+  write_file((root / "nemo2/context") / "model.yaml", "_target_: LlamaModel\n");
+  CHECK(refusal_at(root / "nemo2").find("is a NeMo checkpoint") != std::string::npos);
   fs::create_directories(root / "megatron");
   write_file((root / "megatron") / "latest_checkpointed_iteration.txt", "1000");
   CHECK(refusal_at(root / "megatron").find("Megatron or NeMo") != std::string::npos);

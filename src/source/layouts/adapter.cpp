@@ -12,6 +12,7 @@
 #include "headroom/error.h"
 #include "json_text.h"
 #include "linear_modules.h"
+#include "preset_names.h"
 #include "readers.h"
 #include "safetensors.h"
 
@@ -75,6 +76,13 @@ AdapterConfig read_adapter_config(const std::string& file) {
   return adapter;
 }
 
+/// QLoRA trains on quantised copies, which are no presets: the model before it is named.
+std::string hint_for_base(const std::string& base) {
+  const std::string before = hint_before_quantisation(base);
+  constexpr std::string_view kWrite = "write a preset's name or the base model's folder there";
+  return before.empty() ? std::string(kWrite) : fmt::format("{}; {}", kWrite, before);
+}
+
 /// The base model. A relative folder is looked for beside the adapter as well.
 Model read_base(const AdapterConfig& adapter, const fs::path& folder, const std::string& file) {
   std::error_code failed;
@@ -90,8 +98,7 @@ Model read_base(const AdapterConfig& adapter, const fs::path& folder, const std:
     if (error.code() == ErrorCode::internal) throw;
     throw Error(ErrorCode::invalid_input,
                 fmt::format("is a LoRA adapter whose base model cannot be read: {}", error.what()),
-                file + "#/base_model_name_or_path",
-                "write a preset's name or the base model's folder there");
+                file + "#/base_model_name_or_path", hint_for_base(adapter.base));
   }
 }
 

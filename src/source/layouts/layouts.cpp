@@ -27,6 +27,7 @@ constexpr std::array kMarkers{
     Marker{"model_index.json", Layout::diffusers},
     Marker{"params.json", Layout::params_json},
     Marker{"model_config.yaml", Layout::nemo},
+    Marker{"context/model.yaml", Layout::nemo},  // NeMo 2
     Marker{"latest_checkpointed_iteration.txt", Layout::megatron},
 };
 constexpr const char* kModules = "modules.json";

@@ -98,6 +98,21 @@ json mistral_config(ConfigReader& params) {
   return config;
 }
 
+/// Refuses the parts and models that this format has beside dense and mixed transformers of text:
+/// towers (Pixtral, Voxtral), Llama 4's experts, quantised weights, latent attention (Mistral Large
+/// 3), and Mamba (Codestral Mamba).
+void require_text_transformer(ConfigReader& params) {
+  constexpr const char* kOtherFormat = "give the folder of the same model in Hugging Face's format";
+  for (const char* const part : {"vision_encoder", "multimodal", "moe_args", "quantization",
+                                 "quantization_args", "lora_args", "kv_lora_rank"}) {
+    if (params.has(part)) params.fail(part, "is not read from params.json", kOtherFormat);
+  }
+  const std::string type = params.text_or({"model_type"}, "transformer");
+  if (type == "transformer") return;
+  params.fail("model_type", fmt::format("is \"{}\", which is not read from params.json", type),
+              kOtherFormat);
+}
+
 }  // namespace
 
 Model read_params_folder(const std::filesystem::path& folder) {
@@ -108,14 +123,10 @@ Model read_params_folder(const std::filesystem::path& folder) {
     params.fail("vocab_size", "is -1: the tokenizer decides it",
                 "write the tokenizer's number of words there: 32000 for Llama 1 and 2");
   }
+  require_text_transformer(params);
   // Mistral writes the width of the FFN, Meta the rule that gives it.
   const bool is_mistral = params.has("hidden_dim");
   const json config = is_mistral ? mistral_config(params) : meta_config(params);
-  for (const char* const part : {"vision_encoder", "moe_args", "quantization_args", "lora_args"}) {
-    if (!params.has(part)) continue;
-    params.fail(part, "is not read from params.json",
-                "give the folder of the same model in Hugging Face's format");
-  }
   params.ignore({"max_batch_size"});
   params.finish();
   require_no_structural(params.unread(), file);
