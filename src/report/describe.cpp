@@ -205,7 +205,8 @@ std::string describe(const ModelSpec& spec) {
   if (stack.convolution) words.push_back(describe_convolution(stack));
   if (is_attention_layer(spec.kind)) add_mask(stack.self_attention, words);
   if (has_own_head_dim(spec)) words.push_back(describe_head_dim(stack.self_attention));
-  if (stack.ffn.kind != FfnKind::none) {
+  // A stack of experts alone may have no width of a dense FFN.
+  if (stack.ffn.kind != FfnKind::none && stack.ffn.intermediate_size > 0) {
     words.push_back(fmt::format("{}FFN {}", stack.ffn.kind == FfnKind::gated ? "gated " : "",
                                 stack.ffn.intermediate_size));
   }

@@ -109,10 +109,11 @@ struct Organisation {
   std::string_view typed;
   std::string_view publisher;  ///< empty: any
 };
-constexpr std::array<Organisation, 6> kOrganisations{{{"thudm", "zai-org"},
+constexpr std::array<Organisation, 7> kOrganisations{{{"thudm", "zai-org"},
                                                       {"zai-org", "thudm"},
                                                       {"cohereforai", "coherelabs"},
                                                       {"coherelabs", "cohereforai"},
+                                                      {"prajjwal1", "google"},
                                                       {"nousresearch", ""},
                                                       {"unsloth", ""}}};
 

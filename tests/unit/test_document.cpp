@@ -4,8 +4,10 @@
 #include <limits>
 
 #include "byte_text.h"
+#include "describe.h"
 #include "document.h"
 #include "factored.h"
+#include "headroom/model_source.h"
 #include "json_writer.h"
 #include "similar.h"
 #include "support/data.h"
@@ -271,4 +273,12 @@ TEST_CASE("a verdict has the colour of its outcome, up to the reason") {
   CHECK(text.find("\033[1;32myes\033[0m       2\n") != std::string::npos);
   CHECK(text.find("\033[1;31mno\033[0m        3\n") != std::string::npos);
   CHECK(to_csv({{table}}) == "fits,batch\nyes,2\nno,3\n");
+}
+
+TEST_CASE("a stack of experts alone is described without a width of a dense FFN") {
+  const std::string experts = detail::describe(read_preset(*find_preset("qwen3.5-35b-a3b")).spec);
+  CHECK(experts.find("FFN") == std::string::npos);
+  CHECK(experts.find("hidden 2048 · ") != std::string::npos);
+  const std::string dense = detail::describe(read_preset(*find_preset("llama-3-8b")).spec);
+  CHECK(dense.find("gated FFN 14336 · ") != std::string::npos);
 }

@@ -109,6 +109,8 @@ TEST_CASE("an organisation's former name, and those that publish others' files a
   check_guess("NousResearch/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b");
   check_guess("unsloth/Llama-3.2-1B-Instruct", "llama-3.2-1b");
   check_guess("unsloth/Qwen3-4B", "qwen3-4b");
+  check_guess("prajjwal1/bert-tiny", "bert-tiny");
+  check_guess("prajjwal1/bert-medium", "bert-medium");
   check_none("unsloth/Llama-3.2-1B-Instruct-bnb-4bit");
   check_none("zai-org/Llama-3.2-1B");
 }
