@@ -289,6 +289,14 @@ std::vector<PublishedGguf> published_models() {
        {{"rope.dimension_count", 64}, {"attention.key_length", 128}},
        {"output.weight", "blk.0.attn_q.bias"},
        9399951360},
+      // 132B: 2·100352·6144 words and head; 40 layers of 6144·(6144 + 2·1024) + 6144² attention,
+      // 16·6144 router, 16·3·6144·10752 experts, 2·6144 norms; norm 6144.
+      {"dbrx-base",
+       "dbrx",
+       {32768, 6144, 40, 10752, 48, 8, 100352},
+       {{"expert_count", 16}, {"expert_used_count", 4}},
+       {"output.weight"},
+       131596523520},
       {"starcoderbase-1b", "starcoder", {8192, 2048, 24, 8192, 16, 1, 49152}, {}, {}, 1137207296},
       {"phi-3.5-moe",
        "phimoe",
@@ -355,7 +363,7 @@ std::vector<PublishedGguf> published_models() {
 
 bool has_layer_norms(const std::string& architecture) {
   for (const char* const name : {"phi2", "falcon", "bloom", "mpt", "stablelm", "command-r",
-                                 "starcoder", "starcoder2", "gptneox"}) {
+                                 "starcoder", "starcoder2", "gptneox", "dbrx"}) {
     if (architecture == name) return true;
   }
   return false;

@@ -317,3 +317,29 @@ TEST_CASE("DeepSeek's latent up-projection may be stored in two halves") {
   CHECK(split.weights.bytes == whole.weights.bytes);
   CHECK(split.weights.tensors == whole.weights.tensors + 1);
 }
+
+// Tensors of LLM_ARCH_DBRX, github.com/ggml-org/llama.cpp: 4 query and 2 KV heads of 16, 4 experts.
+TEST_CASE("DBRX's tensors reconcile, and its parts have the sizes of the metadata") {
+  GgufWriter writer;
+  writer.add("general.architecture", "dbrx").add("dbrx.context_length", 128U);
+  writer.add("dbrx.embedding_length", 64U).add("dbrx.block_count", 1U);
+  writer.add("dbrx.feed_forward_length", 32U).add("dbrx.attention.head_count", 4U);
+  writer.add("dbrx.attention.head_count_kv", 2U).add("dbrx.rope.freq_base", 500000.0F);
+  writer.add("dbrx.attention.clamp_kqv", 8.0F).add("dbrx.attention.layer_norm_epsilon", 1e-5F);
+  writer.add("dbrx.expert_count", 4U).add("dbrx.expert_used_count", 2U);
+  writer.add("dbrx.vocab_size", 96U);
+  writer.tensor("token_embd.weight", {96, 64}).tensor("output_norm.weight", {64});
+  writer.tensor("output.weight", {96, 64}).tensor("blk.0.attn_norm.weight", {64});
+  writer.tensor("blk.0.attn_qkv.weight", {128, 64}).tensor("blk.0.attn_output.weight", {64, 64});
+  writer.tensor("blk.0.attn_output_norm.weight", {64});
+  writer.tensor("blk.0.ffn_gate_inp.weight", {4, 64});
+  writer.tensor("blk.0.ffn_gate_exps.weight", {4, 32, 64});
+  writer.tensor("blk.0.ffn_up_exps.weight", {4, 32, 64});
+  writer.tensor("blk.0.ffn_down_exps.weight", {4, 64, 32});
+  const TempGguf file(writer.str());
+  CHECK(problems_of(inspect(file.path())).empty());
+  const ModelSpec spec = load_model(file.path()).spec;
+  CHECK(spec.decoder->self_attention.clip_qkv == 8);
+  CHECK(spec.decoder->ffn.experts->num_experts_per_tok == 2);
+  CHECK(spec.position.rope.theta == 500000);
+}

@@ -77,6 +77,27 @@ ModelClasses dbrx_classes() {
   return ModelClasses{{{"DbrxForCausalLM", language_model}, {"DbrxModel", no_head}}};
 }
 
+constexpr GgufKey kDbrxKeys[] = {
+    {"context_length", "max_seq_len"},
+    {"embedding_length", "d_model"},
+    {"block_count", "n_layers"},
+    {"attention.head_count", "n_heads"},
+};
+
+void finish_dbrx(const GgufMetadataReader& metadata, ConfigDraft& config) {
+  ConfigDraft attention = config.add_object("attn_config");
+  attention.copy(metadata, "attention.head_count_kv", "kv_n_heads");
+  attention.copy(metadata, "attention.clamp_kqv", "clip_qkv");
+  attention.copy(metadata, "rope.freq_base", "rope_theta");
+  ConfigDraft experts = config.add_object("ffn_config");
+  experts.copy(metadata, "feed_forward_length", "ffn_hidden_size");
+  experts.copy(metadata, "expert_count", "moe_num_experts");
+  experts.copy(metadata, "expert_used_count", "moe_top_k");
+}
+
+// Elsewhere the norm of this name is attention's.
+constexpr NameRule kGgufDbrx[] = {{"layers.mlp_norm.%", "blk.{}.attn_output_norm.%"}};
+
 }  // namespace
 
 std::vector<Family> dbrx_families() {
@@ -84,7 +105,12 @@ std::vector<Family> dbrx_families() {
            .classes = dbrx_classes(),
            .reader = read_dbrx,
            .names = None("its tensors have no stored names yet"),
-           .gguf = None("not supported yet")}};
+           .gguf = GgufForm(GgufConversion::none,
+                            {{.name = "dbrx",
+                              .common = kDbrxKeys,
+                              .head_dim = GgufHeadDim::never,
+                              .finish = finish_dbrx}},
+                            {kGgufDbrx})}};
 }
 
 }  // namespace headroom::detail
