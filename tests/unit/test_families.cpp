@@ -197,6 +197,22 @@ TEST_CASE("sizes of DBRX's parts are those of the model") {
   CHECK(test::spec_of(config).decoder->self_attention.num_key_value_heads == 2);
 }
 
+// baidu/ERNIE-4.5-0.3B-PT was published with the class names of its own code.
+TEST_CASE("ERNIE 4.5 is read by the class names of its vendor and of transformers") {
+  nlohmann::json config = {{"model_type", "ernie4_5"}, {"hidden_size", 64},
+                           {"intermediate_size", 128}, {"num_hidden_layers", 2},
+                           {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+                           {"vocab_size", 96}};
+  for (const char* const name : {"Ernie4_5_ForCausalLM", "Ernie4_5ForCausalLM"}) {
+    config["architectures"] = {name};
+    const ModelSpec spec = test::spec_of(config);
+    CHECK(spec.architecture == name);
+    CHECK(spec.head.language_model->weight == WeightSharing::shared);
+  }
+  config["architectures"] = {"Ernie4_5_Model"};
+  CHECK_FALSE(test::spec_of(config).head.language_model);
+}
+
 TEST_CASE("Aria's numbers of patches are whole positive numbers, each written once") {
   const nlohmann::json config = config_of("golden/models/aria_images/config.json");
   CHECK(test::spec_of(config).unread_keys.empty());

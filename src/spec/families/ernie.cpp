@@ -132,7 +132,7 @@ ModelClasses ernie_classes(const std::string& prefix) {
 
 std::vector<Family> ernie_families() {
   return {{.model_types = {"ernie4_5"},
-           .classes = ernie_classes("Ernie4_5"),
+           .classes = either_of(ernie_classes("Ernie4_5"), ernie_classes("Ernie4_5_")),
            .reader = read_ernie4_5,
            .names = llama_names(),
            .gguf = GgufForm(GgufConversion::none, {{.name = "ernie4_5",
