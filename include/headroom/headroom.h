@@ -22,6 +22,7 @@
 //   Planner           plan.h           plan x load -> memory and time of the worst rank
 //   timeline_of       timeline.h       durations of a training step -> every pass, placed
 //   search_plans      plan.h           all legal plans -> the best ones
+//   engine_rates      engine_rates.h   machine x engine -> the rates that a plan's times have
 //   engine_command    engine_command.h  plan -> the command line of an engine that runs it
 //   make_device_choice_report  device_choice.h  machines -> the fewest devices of each
 //   make_split_report  memory_split.h  device and host -> the parts of a model in each memory
@@ -45,6 +46,7 @@
 #include "headroom/device_choice.h"
 #include "headroom/engine_command.h"
 #include "headroom/engine_log.h"
+#include "headroom/engine_rates.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/fewest_devices.h"
@@ -52,6 +54,7 @@
 #include "headroom/image_op.h"
 #include "headroom/input_spec.h"
 #include "headroom/layer_spec.h"
+#include "headroom/llama_cpp_rates.h"
 #include "headroom/machine_names.h"
 #include "headroom/machine_profile.h"
 #include "headroom/measurement.h"

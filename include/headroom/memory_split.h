@@ -56,7 +56,7 @@ struct SplitMemory {
 /// Times of a split: a decode step of all sequences, and the prefill of one prompt.
 struct SplitTime {
   double decode_s = 0;
-  double low_s = 0;  ///< of decode_s: nine of ten runs lie from low to high, by the device's range
+  double low_s = 0;  ///< of decode_s: nine of ten runs lie from low to high
   double high_s = 0;
   double device_s = 0;    ///< part of decode_s on the device
   double host_s = 0;      ///< part of decode_s on the host

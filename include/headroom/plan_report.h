@@ -76,6 +76,7 @@ struct PlanQuestion {
 struct FitReport {
   PlanQuestion question;
   PlanResult result;
+  std::optional<double> ttft_range;  ///< of the time of one prompt, as Planner::time_range
   std::vector<Communication> communication;
   StoredWeights storage;                      ///< of the whole model, when serving
   Integer parameters = 0;                     ///< of the whole model

@@ -5,6 +5,7 @@
 #include "analyze_model.h"
 #include "byte_text.h"
 #include "headroom/error.h"
+#include "headroom/llama_cpp_rates.h"
 #include "headroom/storage.h"
 #include "setting_format.h"
 
@@ -97,6 +98,21 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
   return detail::analyze_model(std::move(model), request, convention, kv_cache);
 }
 
+namespace {
+
+/// Says whose kernels times of weights in ggml's blocks are of.
+void note_llama_cpp(AnalyzeReport& report, const MachineProfile& machine) {
+  const auto* const sheet = std::get_if<DatasheetRates>(&machine.rates);
+  const Workload& workload = report.workload;
+  const bool converts = workload.arithmetic_type() != workload.dtype;
+  if (sheet == nullptr || converts || !has_ggml_blocks(report.model.spec)) return;
+  const auto kernels = llama_cpp_kernels(report.model.spec, workload.attention);
+  auto note = note_on_llama_cpp(*sheet, kernels);
+  if (note) report.notes.push_back(*std::move(note));
+}
+
+}  // namespace
+
 void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
                     const TimeRequest& request) {
   TimeRequest run = request;
@@ -119,6 +135,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   note_shortage(report, machine);
   const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
   if (conversion) report.notes.push_back(*conversion);
+  note_llama_cpp(report, machine);
 }
 
 Expr readable(const Expr& formula, const Graph& graph, const Workload& workload) {

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "device_choice.h"
+#include "headroom/engine_rates.h"
 #include "headroom/error.h"
 #include "headroom/serve.h"
 #include "json_text.h"
@@ -144,8 +145,7 @@ std::vector<ServeQuestion> questions_of(ServeCommand& command) {
   std::vector<ServeQuestion> questions;
   std::map<std::string, double> unused = command.hour_prices;
   for (const MachineProfile& machine : machines_of(command.machines)) {
-    const PlanQuery& query = question.plan.query;
-    question.plan.rates = device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+    question.plan.rates = engine_rates(machine, question.plan.model.spec, question.plan.query);
     question.price_per_hour.reset();
     const auto price = command.hour_prices.find(machine.name);
     if (price != command.hour_prices.end()) question.price_per_hour = price->second;
@@ -415,6 +415,7 @@ ServedRun served_run(const std::vector<std::string>& words, const StatedLoad& lo
     throw_invalid_input("a measured run has no targets", "leave out --ttft, --tpot, --end-to-end");
   }
   apply_load(load, *command);
+  command->options.engine = kFittedEngine;
   ServedRun run;
   run.question = served_question(*command);
   run.request = request_of(command->options);

@@ -96,6 +96,7 @@ FitRun fit_run(const Words& words, const StatedLoad& load) {
   if (load.batch_size) options.batch_size = load.batch_size;
   if (load.seq_len) options.seq_len = load.seq_len;
   refuse_ignored_options(options);
+  options.engine = kFittedEngine;
   return {question_of(options), request_of(options)};
 }
 

@@ -364,7 +364,7 @@ namespace {
 
 void add_engine(Command command, PlanOptions& options) {
   add_choice(command, "--engine", options.engine, engine_choices(),
-             "Show the command line of an engine that runs the plan");
+             "Show the command line of an engine that runs the plan; llama.cpp: by its own rates");
 }
 
 }  // namespace

@@ -77,6 +77,10 @@ void refuse_ignored_options(const PlanOptions& options);
 /// Memory needs no calibration of this machine; time does.
 enum class SpeedNeed { required, optional };
 
+/// Engine whose rates `calibrate --from` starts from: a machine's file has fractions of its peaks
+/// as serving engines reach them, whose GEMMs have tiles.
+constexpr Engine kFittedEngine = Engine::vllm;
+
 /// The planner's question, with defaults for options that were not given. Throws
 /// Error{invalid_input}, also for a machine without the speed that is needed.
 [[nodiscard]] PlanQuestion question_of(const PlanOptions& options,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "efficiency_options.h"
+#include "headroom/engine_rates.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
 #include "own_machine.h"
@@ -28,16 +29,20 @@ bool lacks_speed(const PlanOptions& options) {
          !valid_profile(default_backend()).has_value();
 }
 
-DeviceRates known_rates(const PlanOptions& options, const PlanQuery& query) {
+/// Rates by the engine whose kernels run; a note says which, where the weights alone tell.
+DeviceRates known_rates(const PlanOptions& options, PlanQuestion& question) {
   MachineProfile machine = machine_named(options.machine, default_backend());
   replace_efficiencies(options.efficiency, machine);
-  return device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+  const ModelSpec& spec = question.model.spec;
+  auto note = note_on_engine(machine, spec, question.query, options.engine);
+  if (note) question.notes.push_back(*std::move(note));
+  return engine_rates(machine, spec, question.query, options.engine);
 }
 
-DeviceRates rates_of(const PlanOptions& options, const PlanQuery& query, SpeedNeed need) {
+DeviceRates rates_of(const PlanOptions& options, PlanQuestion& question, SpeedNeed need) {
   const bool memory_only = need == SpeedNeed::optional && lacks_speed(options);
   DeviceRates rates =
-      memory_only ? rates_without_speed(options.machine, 0) : known_rates(options, query);
+      memory_only ? rates_without_speed(options.machine, 0) : known_rates(options, question);
   if (options.machine == "here") rates.memory_bytes = own_memory();
   if (options.memory_bytes) {
     rates.memory_bytes = *options.memory_bytes;
@@ -234,7 +239,7 @@ void require_own_memory(const DeviceRates& rates, const FixedDegrees& fixed) {
 
 PlanQuestion question_of(const PlanOptions& options, SpeedNeed need) {
   PlanQuestion question = question_without_machine(options);
-  question.rates = rates_of(options, question.query, need);
+  question.rates = rates_of(options, question, need);
   require_own_memory(question.rates, options.fixed);
   if (!question.rates.have_speed()) {
     question.notes.emplace_back(

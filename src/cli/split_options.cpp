@@ -84,7 +84,9 @@ bool asks_for_split(const SplitOptions& options) {
 }
 
 SplitReport split_report_of(const PlanOptions& plan, const SplitOptions& options) {
-  PlanQuestion question = question_of(plan, SpeedNeed::required);
+  PlanOptions in_llama_cpp = plan;
+  in_llama_cpp.engine = Engine::llama_cpp;
+  PlanQuestion question = question_of(in_llama_cpp, SpeedNeed::required);
   (void)request_of(plan);  // refuses degrees beyond one device
   if (plan.count.fewest) {
     throw_invalid_input("--count auto does not apply to a split between two memories",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "headroom/engine_rates.h"
 #include "headroom/error.h"
 #include "setting_format.h"
 
@@ -56,7 +57,7 @@ void keep_smaller_types(DeviceQuestion& question) {
 void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<DeviceRow>& rows) {
   const PlanQuery query = query_with(question, question.weights[column]);
   const auto rates_of = [&](const MachineProfile& machine) {
-    return device_rates(machine, query.purpose, query.dtype, query.arithmetic);
+    return engine_rates(machine, question.model.spec, query);
   };
   Planner planner(question.model.spec, query, rates_of(question.machines.front()));
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -129,6 +129,15 @@ std::vector<std::string> detail::notes_of(const PlanQuestion& question) {
 
 namespace {
 
+/// Range of the time of a prompt, by the part of it that arithmetic bounds.
+double prompt_range(Planner& planner, const PlanChoice& choice, std::int64_t tokens) {
+  const PassTime prompt = planner.prefill_time(choice, tokens, 0, 1);
+  const double seconds =
+      prompt.weights_s + prompt.head_s + prompt.sequences_s + prompt.communication_s;
+  const double bound_s = prompt.weights_bound_s + prompt.head_bound_s + prompt.sequences_bound_s;
+  return planner.time_range(choice, bound_s / seconds);
+}
+
 /// A note where recomputing the named modules drops nothing: the model lacks them, or its kernels
 /// keep nothing there, as fused attention does.
 void note_recomputation(Planner& planner, PlanChoice choice, const Load& load,
@@ -156,7 +165,12 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
     report.formats = format_fits(question, request);
     add_storage(question, report);
   }
-  if (planner.decodes()) report.concurrency = concurrency_of(planner, request, question.load);
+  if (planner.decodes()) {
+    if (question.rates.have_speed()) {
+      report.ttft_range = prompt_range(planner, choice, question.load.seq_len);
+    }
+    report.concurrency = concurrency_of(planner, request, question.load);
+  }
   if (!report.result.fits) {
     report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
   }

@@ -133,14 +133,25 @@ class Placed {
            (bytes / host_.link_bytes_per_s + static_cast<double>(pass.passes) * kCopyLatency);
   }
 
+  /// Ranges of the parts of a step, each by the seconds that it takes. No runs of hosts are known,
+  /// so that theirs, and the link's, are those of rates that are assumed.
+  [[nodiscard]] double range_s(const SplitTime& time) const {
+    const auto of = [](const TimeRanges& ranges, const BoundSeconds& part) {
+      return ranges.compute * part.compute_bound + ranges.memory * (part.all - part.compute_bound);
+    };
+    const TimeRanges assumed =
+        known_efficiency(Architecture::cpu, Purpose::serve, DType::bfloat16).range;
+    return of(question_.rates.time_range, decode_.device) + of(assumed, decode_.host) +
+           assumed.memory * time.transfer_s;
+  }
+
   [[nodiscard]] SplitTime time() const {
     SplitTime time;
     time.device_s = decode_.device.all;
     time.host_s = decode_.host.all;
     time.transfer_s = decode_.copies_s + crossings_s(step());
     time.decode_s = time.device_s + time.host_s + time.transfer_s;
-    const double bound_s = decode_.device.compute_bound + decode_.host.compute_bound;
-    const double range = 1 + question_.rates.time_range.of(bound_s / time.decode_s);
+    const double range = 1 + range_s(time) / time.decode_s;
     time.low_s = time.decode_s / range;
     time.high_s = time.decode_s * range;
     time.ttft_s = prompt_.device.all + prompt_.host.all + prompt_.copies_s + crossings_s(prompt());

@@ -12,6 +12,7 @@
 #include "headroom/predict.h"
 #include "headroom/report.h"
 #include "headroom/storage.h"
+#include "reached_rates.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -94,17 +95,6 @@ class GemmFormulas {
   BatchFormula count_;
 };
 
-/// Rates of a type, and the ranges of times predicted with them.
-struct RangedRates {
-  EffectiveRates rates;
-  TimeRanges range;
-};
-
-RangedRates ranged_rates(const DatasheetRates& sheet, DType dtype) {
-  return {effective_rates(sheet, Purpose::serve, dtype),
-          efficiency_of(sheet, Purpose::serve, dtype).range};
-}
-
 /// The compiled figures of a graph.
 class SweepProgram {
  public:
@@ -130,7 +120,7 @@ class SweepProgram {
   }
 
   /// Makes fill() compute times at these rates.
-  void start_times(const RangedRates& others, const RangedRates& layer_gemms) {
+  void start_times(const detail::ReachedRates& others, const detail::ReachedRates& layer_gemms) {
     for (const NodeFormulas& node : nodes_) {
       const EffectiveRates& rates = node.layer_gemm ? layer_gemms.rates : others.rates;
       AffineReal compute = node.flops.real_with(values_);
@@ -142,7 +132,7 @@ class SweepProgram {
       steps_.push_back(
           {node.kernels * rates.kernel_s, compute, memory,
            tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt,
-           node.layer_gemm ? layer_gemms.range : others.range});
+           node.layer_gemm ? layer_gemms.reached.range : others.reached.range});
     }
   }
 
@@ -383,9 +373,7 @@ class Sweep {
     const auto start = [&] {
       program.start(row.workload);
       set_kv_cache(program, row);
-      if (sheet == nullptr) return;
-      program.start_times(ranged_rates(*sheet, row.workload.dtype),
-                          ranged_rates(*sheet, row.workload.arithmetic_type()));
+      if (sheet != nullptr) start_times(*sheet, row.workload, program);
     };
     start();
     for (const auto& batch : axis(grid_.batch_size)) {
@@ -404,6 +392,13 @@ class Sweep {
       if (!sink_(row)) return false;
     }
     return true;
+  }
+
+  void start_times(const DatasheetRates& sheet, const Workload& workload,
+                   SweepProgram& program) const {
+    const auto llama_cpp = detail::llama_cpp_efficiency_of(sheet, spec_, workload);
+    program.start_times(detail::reached_rates(sheet, workload.dtype, llama_cpp),
+                        detail::reached_rates(sheet, workload.arithmetic_type(), llama_cpp));
   }
 
   /// Fills in the row's types and the bytes that they take.

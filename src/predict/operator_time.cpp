@@ -81,8 +81,8 @@ StepTime measured_time(const ThreadProfile& profile, const std::vector<KernelCal
   return step;
 }
 
-StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype) {
-  const EffectiveRates reached = effective_rates(rates, Purpose::serve, dtype);
+StepTime assumed_time(const ReachedRates& rates, const StepWork& work) {
+  const EffectiveRates& reached = rates.rates;
   StepTime step;
   step.compute_s = work.matrix_flops / reached.peak_flops_per_s;
   step.memory_s = work.bytes / rates.memory_bytes_per_s;
@@ -93,7 +93,7 @@ StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType d
       work.bytes / (work.attends ? reached.cache_bytes_per_s : reached.bytes_per_s);
   step.time_s = step.overhead_s + std::max(arithmetic_s, memory_s);
   const double compute_share = arithmetic_s > memory_s ? arithmetic_s / step.time_s : 0;
-  const double range = efficiency_of(rates, Purpose::serve, dtype).range.of(compute_share);
+  const double range = rates.reached.range.of(compute_share);
   step.low_s = step.time_s / (1 + range);
   step.high_s = step.time_s * (1 + range);
   step.cached_s = step.time_s;

@@ -4,6 +4,7 @@
 #include "gemm_tiles.h"
 #include "headroom/predict.h"
 #include "kernel_calls.h"
+#include "reached_rates.h"
 
 namespace headroom::detail {
 
@@ -43,8 +44,8 @@ struct MachineState {
                                      const std::vector<KernelCall>& calls, const StepWork& work,
                                      const MachineState& state, double own_share);
 
-/// Time by a datasheet. Throws Error{invalid_input} if the datasheet has no rate for `dtype`.
-[[nodiscard]] StepTime assumed_time(const DatasheetRates& rates, const StepWork& work, DType dtype);
+/// Time by a datasheet, at the rates of the operator's type.
+[[nodiscard]] StepTime assumed_time(const ReachedRates& rates, const StepWork& work);
 
 /// Bottleneck of an operator.
 [[nodiscard]] Bound bound_of(const StepTime& time) noexcept;

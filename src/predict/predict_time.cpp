@@ -97,6 +97,7 @@ class Pass {
     profile_ = curves_of(machine_, request_.threads, workload.dtype);
     dtype_ = workload.arithmetic_type();
     activation_type_ = workload.dtype;
+    if (profile_ == nullptr) set_rates(workload);
     ++passes_;
     const Graph plain = build_graph(spec_, graph_options(workload));
     // Several processes read plain weights.
@@ -141,7 +142,7 @@ class Pass {
     prediction.machine = machine_.name;
     prediction.basis = profile_ == nullptr ? TimeBasis::assumed : TimeBasis::modelled;
     prediction.threads = profile_ == nullptr ? 0 : profile_->threads;
-    if (profile_ == nullptr) add_rates(std::get<DatasheetRates>(machine_.rates), prediction);
+    if (profile_ == nullptr) add_rates(prediction);
     double roofline = 0;
     for (const OperatorTime& one : operators_) {
       prediction.total_s += one.time_s;
@@ -162,15 +163,23 @@ class Pass {
  private:
   using ByBound = std::array<double, 4>;  ///< seconds by Bound
 
-  void add_rates(const DatasheetRates& sheet, TimePrediction& prediction) const {
-    const auto kernel_seconds = [&](DType type) {
-      return efficiency_of(sheet, Purpose::serve, type).fractions.fixed *
-             serving_kernel_seconds(sheet.architecture, computed_type(sheet, type));
-    };
-    prediction.efficiency = efficiency_of(sheet, Purpose::serve, dtype_);
-    prediction.efficiency_source = efficiency_source_of(sheet, Purpose::serve, dtype_);
-    prediction.kernel_s = kernel_seconds(activation_type_);
-    prediction.layer_gemm_kernel_s = kernel_seconds(dtype_);
+  /// Those of the datasheet, for operators in either type.
+  void set_rates(const Workload& workload) {
+    const auto& sheet = std::get<DatasheetRates>(machine_.rates);
+    const auto llama_cpp = detail::llama_cpp_efficiency_of(sheet, spec_, workload);
+    is_llama_cpp_ = llama_cpp.has_value();
+    rates_ = detail::reached_rates(sheet, activation_type_, llama_cpp);
+    layer_gemm_rates_ = detail::reached_rates(sheet, dtype_, llama_cpp);
+  }
+
+  void add_rates(TimePrediction& prediction) const {
+    const auto& sheet = std::get<DatasheetRates>(machine_.rates);
+    prediction.efficiency = layer_gemm_rates_.reached;
+    prediction.efficiency_source = is_llama_cpp_
+                                       ? std::string(layer_gemm_rates_.reached.source)
+                                       : efficiency_source_of(sheet, Purpose::serve, dtype_);
+    prediction.kernel_s = rates_.rates.kernel_s;
+    prediction.layer_gemm_kernel_s = layer_gemm_rates_.rates.kernel_s;
     if (dtype_ != activation_type_) prediction.layer_gemm_type = dtype_;
   }
 
@@ -238,8 +247,7 @@ class Pass {
       work.reads_weights = !cost.weights_read.empty();
       work.attends = detail::attends(place.node.op);
       const bool low = is_layer_gemm(place.block, place.node);
-      return detail::assumed_time(std::get<DatasheetRates>(machine_.rates), work,
-                                  low ? workload.arithmetic_type() : workload.dtype);
+      return detail::assumed_time(low ? layer_gemm_rates_ : rates_, work);
     }
     std::vector<detail::KernelCall> calls =
         detail::kernel_calls(place, sizes, linear_policy(workload));
@@ -284,7 +292,10 @@ class Pass {
   double own_share_;
   DType dtype_ = DType::float32;  ///< of the passes' GEMMs
   DType activation_type_ = DType::float32;
-  int passes_ = 0;  ///< kinds of passes added: the first, then decode steps
+  detail::ReachedRates rates_;             ///< of a datasheet, in the activations' type
+  detail::ReachedRates layer_gemm_rates_;  ///< likewise, in `dtype_`
+  bool is_llama_cpp_ = false;              ///< both are llama.cpp's
+  int passes_ = 0;                         ///< kinds of passes added: the first, then decode steps
   ByBound first_by_bound_{};
   ByBound decode_by_bound_{};
   std::vector<OperatorTime> operators_;

@@ -192,6 +192,18 @@ Document to_document(const FitReport& report) {
   return document;
 }
 
+namespace {
+
+/// The seconds of one prompt in nine of ten runs; null where the report has no such time.
+Json ttft_range_json(const FitReport& report) {
+  const auto& ttft_s = report.result.figures.time.ttft_s;
+  if (!ttft_s || !report.ttft_range || !report.result.fits) return nullptr;
+  const double factor = 1 + *report.ttft_range;
+  return {{"low_s", *ttft_s / factor}, {"high_s", *ttft_s * factor}};
+}
+
+}  // namespace
+
 Json to_json(const FitReport& report) {
   Json json = question_json(report.question, "fit.schema.json");
   add_host_link(report.question, report.result.choice, json);
@@ -200,6 +212,7 @@ Json to_json(const FitReport& report) {
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
   json.update(result_json(report.result, report.question));
+  json["ttft_range"] = ttft_range_json(report);
   add_engine(report.engine_command, report.engine, json);
   json["communication"] = Json::array();
   for (const Communication& row : report.communication) {

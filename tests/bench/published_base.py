@@ -80,4 +80,5 @@ class Groups:
                 for group, errors in self.errors.items()]
         return ["## Groups", "",
                 "By the rates of the catalogue. *Outside*: rows outside the predicted range.", "",
-                *table(["Group", "Rows", "Median [%]", "Nine of ten [%]", "Bias [%]", "Worst [%]", "Outside"], rows), ""]
+                *table(["Group", "Rows", "Median [%]", "Nine of ten [%]", "Bias [%]", "Worst [%]", "Outside"], rows), "",
+                f"{sum(map(len, self.errors.values()))} rows in all, {sum(self.outside.values())} outside.", ""]

@@ -1,15 +1,21 @@
-"""llama-bench results of all given logs beside headroom's predictions, by device."""
+"""llama-bench results of all given logs, and of later builds, beside headroom's predictions for llama.cpp."""
 
 import json
 import re
 import statistics
-from csv import writer
+from csv import DictReader, writer
 from io import StringIO
 
 from published_base import DATA, ROOT, median_and_ninth, off, signed, table
 
 ROWS = ROOT / "reports" / "llama_bench.csv"
 UBATCH = 512  # llama.cpp's default of tokens in a pass
+COPIES = 4  # passes in flight in a pipeline at most: GGML_SCHED_MAX_COPIES in ggml/CMakeLists.txt
+# Part of the passes' time on several devices that overlaps: between none, as with Llama 70B in Q4_K, and all, as with 16 bits.
+OVERLAP = 0.7
+# Prompts on several devices have this times the factor of one device's range: the rest of what is not known of the overlap.
+PIPELINE_RANGE = 1.2
+R9700_GIB = 32
 
 DEVICES = {
     "NVIDIA A100 80GB PCIe": "a100-80gb-pcie",
@@ -98,8 +104,11 @@ def reason_against(log, test):
         return "several machines (RPC)"
     if "ot" in flags or log["fork"] == "ik_llama.cpp":
         return "experts on the host, or ik_llama.cpp"
-    if device_of(log)[0] is None:
+    machine, count = device_of(log)
+    if machine is None:
         return "no machine"
+    if machine == "radeon-ai-pro-r9700" and count == 1 and log["file_gib"] > R9700_GIB:
+        return "files larger than the one device that the log names"
     return "no preset of the model" if model_of(log) is None else None
 
 
@@ -117,44 +126,46 @@ def machine_file(tool, machine):
 
 
 class Predictions:
-    """Tokens per second, with the factors of their range."""
+    """Seconds of a test, with the factor of their range."""
 
     def __init__(self, tool):
         self.tool = tool
         self.known = {}
 
-    def of(self, machine, count, model, weights, test, ubatch):
+    def of(self, machine, count, model, weights, test, ubatch, attention):
         kind, tokens, past = test
-        format_words = ["--weights", weights] if weights else []
-        common = [model, "--machine", machine_file(self.tool, machine), "--dtype", "float16", "--attention", "fused",
-                  *format_words]
-        if count > 1:
-            return self.of_pipeline(common, count, kind, tokens, past, ubatch)
-        if kind == "pp":
-            # The prompt after `past` tokens: the whole one without its first part.
-            whole, high = self.seconds(["analyze", *common, "--seq", past + tokens])
-            return whole - (self.seconds(["analyze", *common, "--seq", past])[0] if past else 0), high
-        return self.seconds(["analyze", *common, "--phase", "decode", "--past", past + tokens // 2], tokens)
-
-    def of_pipeline(self, common, count, kind, tokens, past, ubatch):
-        words = ["fit", *common, "--count", count, "--pp", count, "--batch", 1, "--memory", "1TB", "--seq"]
+        words = ["fit", model, "--machine", machine_file(self.tool, machine), "--engine", "llama.cpp", "--dtype", "float16",
+                 "--attention", attention, *(["--weights", weights] if weights else []), "--count", count, "--pp", count,
+                 "--batch", 1, "--memory", "1TB", "--seq"]
         if kind == "tg":
-            time = self.time([*words, past + tokens // 2 + 1])
+            report = self.report([*words, past + tokens // 2 + 1])
+            time = report["time"]
             return tokens * time["iteration_s"], time["high_s"] / time["iteration_s"]
-        time = self.time([*words, past + tokens])
-        serial = time["ttft_s"] - (self.time([*words, past])["ttft_s"] if past else 0)
         passes = -(-tokens // ubatch)
-        return serial * (passes + count - 1) / (count * passes), time["high_s"] / time["iteration_s"]
+        serial = self.prompt(words, tokens, past)
+        if attention == "eager" and passes > 1:
+            # Each pass sees the tokens before it: of all pairs, the mean of one pass for all and of passes without.
+            serial = (serial + passes * self.prompt(words, ubatch, past)) / 2
+        report = self.report([*words, past + tokens])
+        factor = report["ttft_range"]["high_s"] / report["time"]["ttft_s"]
+        return serial * self.exposed(passes, count), factor * (PIPELINE_RANGE if count > 1 else 1)
 
-    def time(self, words):
+    def prompt(self, words, tokens, past):
+        """A prompt after `past` tokens: the whole one without its first part."""
+        first = self.report([*words, past])["time"]["ttft_s"] if past else 0
+        return self.report([*words, past + tokens])["time"]["ttft_s"] - first
+
+    @staticmethod
+    def exposed(passes, count):
+        """Part of the stages' time that is left with passes in flight on several devices."""
+        stages = min(count, COPIES)
+        return 1 - OVERLAP + OVERLAP * (passes + stages - 1) / (stages * passes)
+
+    def report(self, words):
         key = tuple(map(str, words))
         if key not in self.known:
-            self.known[key] = self.tool.json(*key)["time"]
+            self.known[key] = self.tool.json(*key)
         return self.known[key]
-
-    def seconds(self, words, times=1):
-        time = self.time(words)
-        return times * time["total_s"], time["high_s"] / time["total_s"]
 
 
 def results():
@@ -166,10 +177,14 @@ def results():
                 yield log, test
 
 
-def compared(tool):
-    """Of every result: its line of the CSV, and of those with a prediction the group, the error, and the factor of the
-    range."""
-    predictions = Predictions(tool)
+def attention_of(log):
+    """Flash attention was off unless asked for in these builds."""
+    return "fused" if log["flags"].get("fa") == "1" else "eager"
+
+
+def compared(predictions):
+    """Of every result: its line of the CSV, and of those with a prediction the group, the error, the factor of the range, and
+    the log."""
     lines, errors = [], []
     for log, test in results():
         reason = reason_against(log, test)
@@ -180,7 +195,7 @@ def compared(tool):
             continue
         kind, tokens, past = parsed = test_of(test["test"])
         ubatch = int(log["flags"].get("n_ubatch", UBATCH))
-        seconds, factor = predictions.of(machine, count, *model_of(log), parsed, ubatch)
+        seconds, factor = predictions.of(machine, count, *model_of(log), parsed, ubatch, attention_of(log))
         error = off(tokens / seconds, test["tps"])
         inside = is_inside(tokens / seconds / test["tps"], factor)
         lines.append([*line, f"{tokens / seconds:.2f}", signed(error), "" if inside else "outside its range"])
@@ -222,35 +237,81 @@ def kinds(errors, group_of, name):
     return table(head, rows)
 
 
-# Share of the peak that is assumed of 16-bit GEMMs when serving (src/machine/efficiency.cpp), by class of devices.
-CLASSES = {
-    "GeForce of Ampere and Ada": (0.74, ("rtx-3070", "rtx-3080", "rtx-3090", "rtx-4080", "rtx-4090")),
-    "Ampere, others": (0.74, ("a100-80gb", "a100-80gb-pcie", "a40", "rtx-a6000")),
-    "Ada, others": (0.74, ("l40s", "rtx-4000-ada", "rtx-5000-ada", "rtx-6000-ada")),
-    "Hopper": (0.65, ("h100-80gb-pcie",)),
-    "RDNA": (0.50, ("radeon-ai-pro-r9700", "ryzen-ai-max-395")),
-}
-FITTED_MODELS = ("llama 8B", "llama 7B")
+NVIDIA = ("rtx-3070", "rtx-3080", "rtx-3090", "rtx-4080", "rtx-4090", "a100-80gb", "a100-80gb-pcie", "a40", "rtx-a6000", "l40s",
+          "rtx-4000-ada", "rtx-5000-ada", "rtx-6000-ada", "dgx-spark", "rtx-5090")
+HOPPER = ("h100-80gb-pcie",)
+RDNA = ("radeon-ai-pro-r9700", "ryzen-ai-max-395")
+EXPERTS = ("gpt-oss", "A3B", "A10B", "A4B", "A3.5B", "a3b")
 
 
-def prompt_shares(errors):
-    """Of each class, the share of the peak by the prompts of Llama 7B and 8B on one device, and the errors of all others."""
-    lines = []
-    for name, (share, machines) in CLASSES.items():
-        fitted, judged = [], []
-        for (machine, count, kind), error, factor, log in errors:
-            if machine in machines and kind == "pp":
-                given = count == 1 and log["model"].startswith(FITTED_MODELS)
-                (fitted if given else judged).append((1 + error / 100, factor))
-        slower = statistics.median(ratio for ratio, _ in fitted)
-        line = [name, f"{share / slower:.2f}", str(len(fitted)), str(len(judged))]
-        for by in (1, slower):
-            line += [f"{one:.0f}" for one in median_and_ninth([100 * (ratio / by - 1) for ratio, _ in judged])]
-            line.append(str(sum(not is_inside(ratio / by, factor) for ratio, factor in judged)))
-        lines.append(line)
-    head = ["Devices", "Share", "Fitted to", "Judged on", "Before: median [%]", "nine of ten [%]", "outside",
-            "After: median [%]", "nine of ten [%]", "outside"]
-    return table(head, lines)
+def class_of(machine, model):
+    """As llama_cpp_rates.cpp tells devices and models apart; None without rates."""
+    machines = {"NVIDIA": NVIDIA, "Hopper": HOPPER, "RDNA": RDNA}
+    devices = next((name for name, group in machines.items() if machine in group), None)
+    if devices is None:
+        return None
+    return f"{devices}, {'experts' if any(name in model for name in EXPERTS) else 'dense'}"
+
+
+def of_other_devices(ratios):
+    """Of each device, its ratios over the median of all others': by rates that were fitted without it."""
+    left_out = []
+    for machine, own in ratios.items():
+        others = [ratio for name, group in ratios.items() if name != machine for ratio, _ in group]
+        if others:
+            middle = statistics.median(others)
+            left_out += [(ratio / middle, factor) for ratio, factor in own]
+    return left_out
+
+
+def judged(members):
+    """Cells of predictions as ratios to what was measured, with the factors of their ranges."""
+    if not members:
+        return ["0", "–", "–", "–"]
+    errors = [100 * (ratio - 1) for ratio, _ in members]
+    return [str(len(members)), *(f"{one:.0f}" for one in median_and_ninth(errors)),
+            str(sum(not is_inside(ratio, factor) for ratio, factor in members))]
+
+
+def classes(errors, later):
+    """Of each class and test: one device, each device by the others, several devices, and later builds."""
+    lines, held_out = [], []
+    of_class = {}
+    for (machine, count, kind), error, factor, log in errors:
+        of_class.setdefault((class_of(machine, log["model"]), kind), []).append((machine, count, 1 + error / 100, factor))
+    for (name, kind), members in sorted(of_class.items()):
+        one = {}
+        for machine, count, ratio, factor in members:
+            if count == 1:
+                one.setdefault(machine, []).append((ratio, factor))
+        left_out = of_other_devices(one)
+        several = [(ratio, factor) for _, count, ratio, factor in members if count > 1]
+        of_later = [(ratio, factor) for group, ratio, factor in later if group == (name, kind)]
+        held_out += left_out + several
+        for rows, group in (("one device", sum(one.values(), [])), ("each device by the others", left_out),
+                            ("several devices", several), ("later builds", of_later)):
+            if group:
+                lines.append([name, KIND[kind], rows, *judged(group)])
+    head = ["Devices and layers", "Test", "Rows", "Results", "Median [%]", "Nine of ten [%]", "Outside"]
+    return table(head, lines), held_out
+
+
+def later_builds(predictions):
+    """Each result of later builds: its line, and with rates of llama.cpp its class, ratio and the factor of the range."""
+    lines, ratios = [], []
+    with open(DATA / "logs" / "llama_bench_later.csv", encoding="utf-8") as file:
+        for row in DictReader(file):
+            kind, tokens, past = parsed = test_of(row["test"])
+            seconds, factor = predictions.of(row["machine"], int(row["devices"]), row["model"], row["weights"], parsed,
+                                             int(row["n_ubatch"]), row["attention"])
+            measured = float(row["tokens_per_s"])
+            ratio = tokens / seconds / measured
+            name = class_of(row["machine"], row["model"])
+            ratios.append(((name, kind), ratio, factor))
+            lines.append([f"{row['devices']} × {row['machine']}, {row['model']} {row['weights'] or 'as published'}, {row['test']}",
+                          row["date"], f"{measured:.0f}", f"{tokens / seconds:.0f}", signed(100 * (ratio - 1)),
+                          "" if is_inside(ratio, factor) else "outside"])
+    return table(["Run", "Date", "Measured [tokens/s]", "Predicted [tokens/s]", "Off [%]", "Range"], lines), ratios
 
 
 KIND = {"pp": "prompt", "tg": "generation"}
@@ -275,25 +336,42 @@ def summaries(errors):
     return lines
 
 
+def outside_of(members):
+    return f"{sum(not is_inside(ratio, factor) for ratio, factor in members)} of {len(members)}"
+
+
 def sections(tool, groups):
-    lines, errors = compared(tool)
+    predictions = Predictions(tool)
+    lines, errors = compared(predictions)
+    later_table, later = later_builds(predictions)
     for (machine, count, kind), error, factor, _ in errors:
         name = machine if count == 1 else f"{count} × {machine}"
         groups.add(f"llama-bench {KIND[kind]}, {name}", error, is_inside(1 + error / 100, factor))
+    for (_, kind), ratio, factor in later:
+        groups.add(f"llama-bench {KIND[kind]}, later builds", 100 * (ratio - 1), is_inside(ratio, factor))
     reasons = {}
     for line in lines:
         if not line[5]:
             reasons[line[7]] = reasons.get(line[7], 0) + 1
     left = "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    by_class, held_out = classes(errors, later)
     text = ["## llama.cpp", "",
             f"All {len(lines)} llama-bench results of [llamacpp_logs.jsonl](../tests/data/logs/llamacpp_logs.jsonl), by builds of "
-            f"2024 to 2026; each stands beside its prediction in [llama_bench.csv](llama_bench.csv). No prediction is fitted to them. "
-            f"{len(errors)} have a prediction; the others: {left}. Several devices hold a part of the layers each: a token passes "
-            "one after the other, and a prompt in passes of `n_ubatch` tokens. llama.cpp dequantises weights for the GEMMs of a "
-            "prompt, or multiplies them in int8, and keeps activations in float32, so that its prompts are slower than the rates "
-            "of serving engines that are assumed here.", "",
+            f"2024 to 2026, beside `fit --engine llama.cpp`; each stands in [llama_bench.csv](llama_bench.csv). {len(errors)} have "
+            f"a prediction; the others: {left}. Attention is eager unless the log says `fa 1`, as those builds ran it. Several "
+            "devices hold a part of the layers each: a token passes one after the other, and a prompt in passes of `n_ubatch` "
+            f"tokens, of which {COPIES} at most are in flight; {100 * OVERLAP:.0f} % of the time that these could hide counts as "
+            "hidden, between none (Llama 70B in Q4_K) and all.", "",
             *summaries(errors), "",
-            "A share of the peak for each class of devices, `--matrix-efficiency`, fitted to the prompts of Llama 7B and 8B on one "
-            "device and judged on all other prompts of the class:", "", *prompt_shares(errors), "",
+            "[Rates of llama.cpp](../docs/device-time.md#llamacpp) were fitted to the rows of one device, and to those of later "
+            "builds with half their weight. *Each device by the others*: predictions over the median of all other devices' "
+            "ratios, as if rates had been fitted without that device. Ranges were set so that nine of ten rows of one device lie "
+            "within, of each device by the others and of later builds; prompts on several devices have "
+            f"{PIPELINE_RANGE} times the factor.", "", *by_class, "",
+            f"- Each device by the others, and several devices, to which nothing was fitted: {outside_of(held_out)} outside the "
+            "predicted range.", "",
+            "Later builds ([llama_bench_later.csv](../tests/data/logs/llama_bench_later.csv)): kernels in int8, CUDA graphs and "
+            "fused attention make them up to 1.7 times as fast as those of May 2024. Apple's devices have rates of serving "
+            "engines.", "", *later_table, "",
             *kinds(errors, by_device, "Device"), "", *kinds(errors, by_model, "Model"), ""]
     return text, lines
