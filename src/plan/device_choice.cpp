@@ -53,6 +53,13 @@ void keep_smaller_types(DeviceQuestion& question) {
   });
 }
 
+/// True if some column has weights in ggml's blocks.
+bool has_llama_cpp_column(const DeviceQuestion& question) {
+  return std::ranges::any_of(question.weights, [&](const std::optional<WeightType>& weights) {
+    return runs_in_llama_cpp(question.model.spec, query_with(question, weights), {});
+  });
+}
+
 /// Fills the column of one type of weights. Formulas compile once for all machines.
 void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<DeviceRow>& rows) {
   const PlanQuery query = query_with(question, question.weights[column]);
@@ -129,6 +136,11 @@ DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
   }
   std::erase_if(report.rows, holds_nothing);
   report.notes = question.notes;
+  if (has_llama_cpp_column(question)) {
+    report.notes.emplace_back(
+        "weights in ggml's blocks: times are of llama.cpp's kernels, on devices where those are "
+        "known");
+  }
   report.question = std::move(question);
   return report;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "headroom/device_choice.h"
 #include "headroom/engine_rates.h"
 #include "headroom/llama_cpp_rates.h"
 #include "headroom/plan_report.h"
@@ -185,6 +186,26 @@ TEST_CASE("analyze and fit predict one time of weights in ggml's blocks") {
   CHECK(report.time->high_s == doctest::Approx(step.high_s).epsilon(1e-9));
   CHECK(report.time->efficiency->origin == EfficiencyOrigin::published);
   CHECK(report.notes.back() == "weights in ggml's blocks: times are of llama.cpp's kernels");
+}
+
+TEST_CASE(
+    "a comparison of devices has llama.cpp's times of weights in ggml's blocks, and says so") {
+  DeviceQuestion question;
+  question.model = load_model("llama-3-8b");
+  question.query.attention = kFused;
+  question.load = {1, 4096};
+  question.machines = {find_machine("rtx-4090")};
+  question.weights = {WeightType::q4_k_m};
+  const DeviceChoiceReport report = make_device_choice_report(question);
+  PlanQuery query = question.query;
+  query.weights = WeightType::q4_k_m;
+  Planner planner(question.model.spec, query,
+                  engine_rates(question.machines.front(), question.model.spec, query));
+  CHECK(report.rows.front().fewest.front()->time.iteration_s ==
+        planner.evaluate(PlanChoice{}, question.load).time.iteration_s);
+  CHECK(report.notes.back().starts_with("weights in ggml's blocks"));
+  question.weights = {WeightType::int4};
+  CHECK(make_device_choice_report(question).notes.empty());
 }
 
 TEST_CASE("a machine that was fitted to its own runs keeps its rates") {
