@@ -46,10 +46,10 @@ constexpr SourcedEfficiency kHopperServing{
 
 /// Architectures without published training runs: a factor of two.
 constexpr double kAssumedRange = 1;
-/// Serving by assumed efficiencies: nine of ten of llama.cpp's steps on eleven devices, and of
-/// NIM's in 16 bit, took less than twice the predicted time. Of its prompts, arithmetic bounds nine
-/// tenths of the time, and nine of ten lie within the mean of 3.3 and 2 by time
-/// (reports/published.md).
+/// Serving by assumed efficiencies: by them, nine of ten of llama.cpp's steps on eleven devices,
+/// and of NIM's in 16 bit, took less than twice the predicted time. Of llama.cpp's prompts,
+/// arithmetic bounds nine tenths of the time, and nine of ten lie within the mean of 3.3 and 2 by
+/// time (docs/device-time.md). llama_cpp_rates.cpp has its own rates.
 constexpr TimeRanges kAssumedServingRange{2.3, 1};
 /// Architectures without published runs: between Ampere and Blackwell.
 constexpr SourcedEfficiency kOther{
