@@ -4,6 +4,7 @@
 #include "headroom/predict.h"
 #include "headroom/storage.h"
 #include "loaded_parts.h"
+#include "quantization/group_format.h"
 #include "rank_graph.h"
 #include "stored_reading.h"
 #include "working_memory.h"

@@ -90,8 +90,6 @@ bool multiplies(const KernelCall& call) {
 
 }  // namespace
 
-bool runs_in_groups(const ModelSpec& spec) { return !spec.quantization.empty(); }
-
 std::set<std::string> absorbed_weights(const ModelSpec& spec) {
   std::set<std::string> paths;
   if (!spec.main_stack().self_attention.latent) return paths;
@@ -128,14 +126,19 @@ std::string StoredReading::gemms_of(const StorageFormat& format) const {
   return in_groups_ ? group_gemms_of(format) : block_gemms_of(format);
 }
 
+bool StoredReading::fits(const StorageFormat& format, std::int64_t in) const {
+  if (!in_groups_) return !block_gemms_of(format).empty() && fills_blocks(format, in);
+  const auto groups = group_format_of(format);
+  return groups && fits_rows(*groups, in);
+}
+
 bool StoredReading::reads_stored(const Node& node, std::int64_t layer) const {
   const auto stays = [&](WeightId id) {
     const Weight& weight = graph_.weights[id];
     if (is_bias(weight)) return true;
     if (weight.shape.size() < 2 || read_as_floats_.contains(weight.path)) return false;
     const StorageFormat& format = formats_.of(weight, layer);
-    return !gemms_of(format).empty() &&
-           (in_groups_ || fills_blocks(format, matrix_sizes(weight, graph_.sizes).in));
+    return fits(format, matrix_sizes(weight, graph_.sizes).in);
   };
   if (std::holds_alternative<TokenEmbedding>(node.op)) return stays(node.weights.front());
   return is_gemm(node) && !node.weights.empty() && std::ranges::all_of(node.weights, stays);

@@ -18,10 +18,6 @@
 
 namespace headroom::detail {
 
-/// Returns whether the weights that `spec` states are those of quantised safetensors, which run in
-/// groups of codes; those of a GGUF file, or converted to one of its types, run in blocks.
-[[nodiscard]] bool runs_in_groups(const ModelSpec& spec);
-
 /// Paths of the matrices of multi-head latent attention that decode absorbs, reading them as plain
 /// numbers, and that prefill multiplies with.
 [[nodiscard]] std::set<std::string> absorbed_weights(const ModelSpec& spec);
@@ -67,6 +63,8 @@ class StoredReading {
   void add_copies(const Block& block, const Node& node);
   /// Name of the GEMMs that read `format` as it is stored; empty if none do.
   [[nodiscard]] std::string gemms_of(const StorageFormat& format) const;
+  /// Returns whether these GEMMs read rows of `in` values.
+  [[nodiscard]] bool fits(const StorageFormat& format, std::int64_t in) const;
   [[nodiscard]] bool reads_stored(const Node& node, std::int64_t layer) const;
   /// Shares of a node's GEMMs by format; "" for float32.
   [[nodiscard]] std::map<std::string, double> format_shares(const NodePlace& place) const;

@@ -1,6 +1,7 @@
 #include "gguf_mix.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -24,6 +25,20 @@ GgmlType base_type(GgufMix mix) {
       return GgmlType::q5_k;
     case GgufMix::q4_k_m:
       return GgmlType::q4_k;
+    case GgufMix::q4_1:
+      return GgmlType::q4_1;
+    case GgufMix::q5_0:
+      return GgmlType::q5_0;
+    case GgufMix::q5_1:
+      return GgmlType::q5_1;
+    case GgufMix::q2_k:
+      return GgmlType::q2_k;
+    case GgufMix::q3_k_m:
+      return GgmlType::q3_k;
+    case GgufMix::iq4_nl:
+      return GgmlType::iq4_nl;
+    case GgufMix::iq4_xs:
+      return GgmlType::iq4_xs;
     case GgufMix::q4_0:
       break;
   }
@@ -35,6 +50,8 @@ GgmlType fallback_of(GgmlType type) {
   if (type == GgmlType::q4_k) return GgmlType::q5_0;
   if (type == GgmlType::q5_k) return GgmlType::q5_1;
   if (type == GgmlType::q6_k) return GgmlType::q8_0;
+  if (type == GgmlType::q2_k || type == GgmlType::q3_k) return GgmlType::q4_0;
+  if (type == GgmlType::iq4_xs) return GgmlType::iq4_nl;
   return type;
 }
 
@@ -67,6 +84,8 @@ class Mix {
 
   [[nodiscard]] bool is_k_mix() const { return mix_ == GgufMix::q4_k_m || mix_ == GgufMix::q5_k_m; }
 
+  [[nodiscard]] bool is_iq4() const { return mix_ == GgufMix::iq4_nl || mix_ == GgufMix::iq4_xs; }
+
   [[nodiscard]] std::int64_t num_layers() const { return spec_.main_stack().num_layers; }
 
   [[nodiscard]] std::int64_t num_experts() const {
@@ -76,6 +95,15 @@ class Mix {
       if (variant.ffn.experts) most = std::max(most, variant.ffn.experts->num_experts);
     }
     return most;
+  }
+
+  [[nodiscard]] bool is_falcon() const { return spec_.model_type == "falcon"; }
+
+  /// n_gqa() >= 4: heads of queries per head of keys.
+  [[nodiscard]] bool shares_keys() const {
+    constexpr std::int64_t kHeadsPerKey = 4;
+    const AttentionSpec& attention = spec_.main_stack().self_attention;
+    return attention.num_attention_heads >= kHeadsPerKey * attention.num_key_value_heads;
   }
 
   /// LLM_TYPE_70B: 80 layers of Qwen2, or of Llama with grouped heads (src/llama-model.cpp).
@@ -94,6 +122,12 @@ class Mix {
     for (std::int64_t i = 0; i < n; ++i) {
       if (i < n / 8 || i >= 7 * n / 8 || (i - n / 8) % 3 == 2) layers.push_back(i);
     }
+    return layers;
+  }
+
+  [[nodiscard]] static std::vector<std::int64_t> first_layers(std::int64_t count) {
+    std::vector<std::int64_t> layers(static_cast<std::size_t>(count));
+    std::iota(layers.begin(), layers.end(), std::int64_t{0});
     return layers;
   }
 
@@ -119,10 +153,15 @@ class Mix {
     }
   }
 
+  /// As add, for the first `count` layers; nothing for none.
+  void add_first(Selection selection, std::int64_t count, GgmlType type) {
+    selection.layers = first_layers(count);
+    if (count > 0) add(selection, type);
+  }
+
   /// The head, and the embedding if it serves as head, have 6 bits at least; Falcon's head has 8.
   void add_head_and_embedding() {
-    const bool falcon = spec_.model_type == "falcon";
-    const GgmlType head = base_ == GgmlType::q8_0 || falcon ? GgmlType::q8_0 : GgmlType::q6_k;
+    const GgmlType head = base_ == GgmlType::q8_0 || is_falcon() ? GgmlType::q8_0 : GgmlType::q6_k;
     const bool untied =
         spec_.head.language_model && spec_.head.language_model->weight == WeightSharing::separate;
     add({{ModuleKind::head}}, head);
@@ -130,40 +169,70 @@ class Mix {
   }
 
   void add_values_and_keys() {
-    const std::vector<std::string> values = {"attention.value.weight"};
+    const std::string value = "attention.value.weight";
+    const std::string key = "attention.key.weight";
     if (num_experts() == kMixtralExperts) {
-      add({layer_kinds(), {"attention.value.weight", "attention.key.weight"}}, GgmlType::q8_0);
+      add({layer_kinds(), {value, key}}, GgmlType::q8_0);
       return;
     }
-    if (!is_k_mix()) return;
+    Selection values{layer_kinds(), {value}};
     if (has_fused_attention()) {
-      add({layer_kinds(), {"attention.query.weight", "attention.key.weight", values.front()}},
-          mix_ == GgufMix::q4_k_m ? GgmlType::q5_k : GgmlType::q6_k);
+      values.weights = {"attention.query.weight", key, value};
+      add_values_of_fewer_bits(values);
+      if (is_k_mix()) add(values, mix_ == GgufMix::q4_k_m ? GgmlType::q5_k : GgmlType::q6_k);
       return;
     }
-    add({layer_kinds(), values, layers_with_more_bits()}, GgmlType::q6_k);
-    if (is_70b() && mix_ == GgufMix::q4_k_m) {
-      add({layer_kinds(), values}, GgmlType::q5_k);
+    add_values_of_fewer_bits(values);
+    if (!is_k_mix()) return;
+    add({layer_kinds(), {value}, layers_with_more_bits()}, GgmlType::q6_k);
+    if (is_70b() && mix_ == GgufMix::q4_k_m) add(values, GgmlType::q5_k);
+  }
+
+  /// Values, alone or in one tensor with queries and keys, of the mixes of less than Q4_K.
+  void add_values_of_fewer_bits(const Selection& values) {
+    if (mix_ == GgufMix::q2_k) {
+      const GgmlType type = shares_keys() ? GgmlType::q4_k : GgmlType::q3_k;
+      add(values, is_70b() ? GgmlType::q5_k : type);
+    } else if (mix_ == GgufMix::q3_k_m) {
+      add_first(values, std::min<std::int64_t>(2, num_layers()), GgmlType::q5_k);
+      add(values, is_70b() ? GgmlType::q5_k : GgmlType::q4_k);
+    } else if (is_iq4() && shares_keys()) {
+      add(values, GgmlType::q5_k);
     }
   }
 
   void add_down() {
+    const Selection down{
+        layer_kinds(),
+        {"mlp.down.weight", "mlp.experts.down.weight", "mlp.shared_expert.down.weight"}};
+    if (mix_ == GgufMix::q2_k) return add(down, GgmlType::q3_k);
+    if (mix_ == GgufMix::q3_k_m) return add_down_of_q3_k_m(down);
+    if (is_iq4()) return add_first(down, num_layers() / 8, GgmlType::q5_k);
     if (!is_k_mix()) return;
-    const std::vector<std::string> down = {"mlp.down.weight", "mlp.experts.down.weight",
-                                           "mlp.shared_expert.down.weight"};
-    if (spec_.model_type == "falcon" && mix_ == GgufMix::q4_k_m) {
-      std::vector<std::int64_t> first(static_cast<std::size_t>(num_layers() / 16));
-      for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i);
-      if (!first.empty()) add({layer_kinds(), down, first}, GgmlType::q6_k);
-      add({layer_kinds(), down, layers_with_more_bits()}, GgmlType::q5_k);
-      return;
+    Selection with_more_bits = down;
+    with_more_bits.layers = layers_with_more_bits();
+    if (is_falcon() && mix_ == GgufMix::q4_k_m) {
+      add_first(down, num_layers() / 16, GgmlType::q6_k);
+      return add(with_more_bits, GgmlType::q5_k);
     }
-    add({layer_kinds(), down, layers_with_more_bits()}, GgmlType::q6_k);
+    add(with_more_bits, GgmlType::q6_k);
+  }
+
+  void add_down_of_q3_k_m(Selection down) {
+    add_first(down, num_layers() / 16, GgmlType::q5_k);
+    if (is_falcon()) down.layers = layers_with_more_bits();
+    add(down, GgmlType::q4_k);
   }
 
   void add_output() {
-    if (num_experts() != kMixtralExperts || mix_ != GgufMix::q4_k_m) return;
-    add({layer_kinds(), {"attention.output.weight"}}, GgmlType::q5_k);
+    if (is_falcon()) return;
+    const Selection output{layer_kinds(), {"attention.output.weight"}};
+    const bool few_bits = mix_ == GgufMix::q2_k || mix_ == GgufMix::q3_k_m;
+    if (num_experts() == kMixtralExperts) {
+      if (few_bits || is_iq4() || mix_ == GgufMix::q4_k_m) add(output, GgmlType::q5_k);
+    } else if (few_bits) {
+      add(output, mix_ == GgufMix::q2_k ? GgmlType::q3_k : GgmlType::q4_k);
+    }
   }
 
   const ModelSpec& spec_;

@@ -7,7 +7,20 @@
 namespace headroom::detail {
 
 /// Mixes of quantize: one type for most matrices, more bits for some.
-enum class GgufMix { q8_0, q6_k, q5_k_m, q4_k_m, q4_0 };
+enum class GgufMix {
+  q8_0,
+  q6_k,
+  q5_k_m,
+  q4_k_m,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k_m,
+  iq4_nl,
+  iq4_xs,
+};
 
 /// A matrix in blocks of a ggml type.
 [[nodiscard]] StorageFormat ggml_format(checkpoint::GgmlType type);

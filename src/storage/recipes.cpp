@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "drawn_type.h"
 #include "gguf_mix.h"
 #include "headroom/storage.h"
 #include "quantization/formats.h"
 #include "quantization/methods.h"
+#include "visit.h"
 
 namespace headroom {
 
@@ -71,8 +73,11 @@ bool has_experts(const StackSpec& stack) {
 }
 
 /// As gpt-oss is published: experts in MXFP4 where there are any, else all matrices of the layers.
+/// Runs hold them in ggml's blocks.
 WeightStorage mxfp4_storage(const ModelSpec& spec) {
-  WeightStorage storage = layers_in(spec, mxfp4_format(), std::nullopt);
+  StorageFormat blocks = mxfp4_format();
+  blocks.codes.reset();
+  WeightStorage storage = layers_in(spec, std::move(blocks), std::nullopt);
   if (has_experts(spec.main_stack())) storage.rules.front().kinds = {ModuleKind::experts};
   return storage;
 }
@@ -123,16 +128,32 @@ WeightStorage recipe(const ModelSpec& spec, WeightType type) {
   return gguf_storage(spec, GgufMix::q4_0);
 }
 
+/// `spec` with its weights stored as `storage`, which `name` names.
+ModelSpec converted_to(ModelSpec spec, WeightStorage storage, std::string_view name) {
+  storage.origin = fmt::format("converted to {}", name);
+  storage.kv_cache = spec.storage.kv_cache;
+  spec.storage = std::move(storage);
+  spec.quantization.clear();
+  return spec;
+}
+
 }  // namespace
+
+ModelSpec drawn_as(ModelSpec spec, const DrawnType& type) {
+  WeightStorage storage =
+      std::visit(Overloaded{[&](GgufMix mix) { return gguf_storage(spec, mix); },
+                            [&](const GroupFormat& groups) {
+                              return layers_in(spec, storage_format(groups), std::nullopt);
+                            }},
+                 type);
+  return converted_to(std::move(spec), std::move(storage), name_of(type));
+}
+
 }  // namespace detail
 
 ModelSpec stored_as(ModelSpec spec, WeightType type) {
-  std::optional<StatedType> kv_cache = spec.storage.kv_cache;
-  spec.storage = detail::recipe(spec, type);
-  spec.storage.origin = fmt::format("converted to {}", name_of(type));
-  spec.storage.kv_cache = kv_cache;
-  spec.quantization.clear();
-  return spec;
+  WeightStorage storage = detail::recipe(spec, type);
+  return detail::converted_to(std::move(spec), std::move(storage), name_of(type));
 }
 
 }  // namespace headroom

@@ -164,24 +164,34 @@ StorageFormat nvfp4_format(std::int64_t tensor_scales) {
           GroupCodes::four_bits};
 }
 
-StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales) {
-  // bitsandbytes, functional.py: blocksize 64, a code of 16 float32 levels; nested scales have
-  // blocks of 256 and a code of 256 float32 levels. The short JSON text of each tensor's state
-  // (about 100 B) depends on its values and is left out.
-  constexpr std::int64_t kBlock = 64;
+namespace {
+
+/// One number of `bits` bits per `block` values of the flattened matrix.
+StoredNumbers flat(std::int64_t bits, std::int64_t block) {
+  return {.bits = bits, .block = {1, block}, .along = PackedAlong::flat};
+}
+
+}  // namespace
+
+std::vector<StoredNumbers> bitsandbytes_scales(std::int64_t block, BlockScales scales) {
+  // bitsandbytes, functional.py: a code of 16 float32 levels; nested scales have blocks of 256 and
+  // a code of 256 float32 levels. The short JSON text of each tensor's state (about 100 B) depends
+  // on its values and is left out.
   constexpr std::int64_t kBlocksPerScale = 256;
-  const auto flat = [](std::int64_t bits, std::int64_t block) {
-    return StoredNumbers{.bits = bits, .block = {1, block}, .along = PackedAlong::flat};
-  };
-  StorageFormat format{
-      fmt::format("{}, blocks of {}", name, kBlock), flat(4, 1), {}, GroupCodes::four_bits};
-  if (scales == BlockScales::plain) {
-    format.beside = {flat(kFloat32, kBlock), once(kFloat32, 16)};
-    return format;
+  switch (scales) {
+    case BlockScales::plain:
+      return {flat(kFloat32, block), once(kFloat32, 16)};
+    case BlockScales::nested:
+      break;
   }
-  format.name += ", nested scales";
-  format.beside = {flat(8, kBlock), flat(kFloat32, kBlock * kBlocksPerScale),
-                   once(kFloat32, 16 + 256)};
+  return {flat(8, block), flat(kFloat32, block * kBlocksPerScale), once(kFloat32, 16 + 256)};
+}
+
+StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales) {
+  constexpr std::int64_t kBlock = 64;  // blocksize
+  StorageFormat format{fmt::format("{}, blocks of {}", name, kBlock), flat(4, 1),
+                       bitsandbytes_scales(kBlock, scales), GroupCodes::four_bits};
+  if (scales == BlockScales::nested) format.name += ", nested scales";
   return format;
 }
 

@@ -48,6 +48,9 @@ namespace headroom::detail {
 /// 16 levels. `nested` scales (double quantisation, arXiv 2305.14314, section 3): 8 bits per block,
 /// a float32 per 256 blocks and the table of the 256 levels; otherwise a float32 per block.
 enum class BlockScales { plain, nested };
+/// Its scales and tables, for blocks of `block`.
+[[nodiscard]] std::vector<StoredNumbers> bitsandbytes_scales(std::int64_t block,
+                                                             BlockScales scales);
 [[nodiscard]] StorageFormat bitsandbytes_4bit_format(std::string_view name, BlockScales scales);
 
 /// 8-bit integers with a float32 scale per row (LLM.int8, arXiv 2208.07339).

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats.h"
 #include "similar.h"
 
 namespace headroom::detail {
@@ -87,9 +88,41 @@ bool has_16_bits(GroupCodes codes) {
   return codes == GroupCodes::float16 || codes == GroupCodes::bfloat16;
 }
 
-/// Kernels read eight codes of four bits at once.
+constexpr std::int64_t kCodesAtOnce = 8;  // of four bits
+
 bool fills_words(const GroupFormat& format) {
-  return format.codes != GroupCodes::four_bits || format.grain.in % 8 == 0;
+  return format.codes != GroupCodes::four_bits || format.grain.in % kCodesAtOnce == 0;
+}
+
+std::int64_t bits_of(GroupCodes codes) {
+  switch (codes) {
+    case GroupCodes::four_bits:
+      return 4;
+    case GroupCodes::int8:
+    case GroupCodes::float8:
+      return 8;
+    case GroupCodes::float16:
+    case GroupCodes::bfloat16:
+      break;
+  }
+  return 16;
+}
+
+/// Scales of `grain`, and the numbers that they need themselves.
+std::vector<StoredNumbers> stored_scales(GroupScales scales, BlockShape grain) {
+  switch (scales) {
+    case GroupScales::none:
+      return {};
+    case GroupScales::bits8:
+      return {{.bits = 8, .block = grain}};
+    case GroupScales::bits16:
+      return {{.bits = 16, .block = grain}};
+    case GroupScales::bits32:
+      return {{.bits = 32, .block = grain}};
+    case GroupScales::nested:
+      break;
+  }
+  return bitsandbytes_scales(grain.in, BlockScales::nested);
 }
 
 GroupScales scales_in(const StorageFormat& format) {
@@ -150,6 +183,29 @@ std::optional<GroupFormat> group_format_of(const StorageFormat& stored) {
                                          });
   if (!fills_words(format)) return std::nullopt;
   return format;
+}
+
+StorageFormat storage_format(const GroupFormat& format) {
+  StorageFormat stored{name_of(format),
+                       {.bits = bits_of(format.codes)},
+                       stored_scales(format.scales, format.grain),
+                       format.codes};
+  if (format.has_zeros) {
+    stored.beside.push_back({.bits = stored.values.bits, .block = format.grain});
+  }
+  return stored;
+}
+
+bool fits_rows(const GroupFormat& format, std::int64_t in) noexcept {
+  if (format.scales == GroupScales::nested && in % format.grain.in != 0) return false;
+  return format.codes != GroupCodes::four_bits || in % kCodesAtOnce == 0;
+}
+
+bool runs_in_groups(const ModelSpec& spec) {
+  const auto has_codes = [](const StorageRule& rule) {
+    return rule.format && rule.format->codes && !has_16_bits(*rule.format->codes);
+  };
+  return !spec.quantization.empty() || std::ranges::any_of(spec.storage.rules, has_codes);
 }
 
 }  // namespace headroom::detail
