@@ -1,6 +1,7 @@
 // headroom measure MODEL: the forward pass on this machine, timed and counted.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -18,8 +19,10 @@
 #include "output.h"
 #include "own_machine.h"
 #include "progress.h"
+#include "quantization/group_format.h"
 #include "rank_runs.h"
 #include "run_options.h"
+#include "run_weights.h"
 #include "safetensors_writer.h"
 #include "saved_run.h"
 #include "session.h"
@@ -42,6 +45,7 @@ struct MeasureCommand {
   ModelReading reading;
   WorkloadRequest request;
   measured::MeasureOptions options;
+  std::optional<detail::DrawnType> drawn;
   std::string checkpoint;
   std::string input;
   std::vector<std::int64_t> tokens;
@@ -132,15 +136,18 @@ void require_bfloat16_products(const MeasureCommand& command, const Workload& wo
                       "leave it out");
 }
 
-/// Chooses the type of the activations that weights of this form are multiplied with.
-void choose_activations(MeasureCommand& command, const Workload& workload, StoredWeights stored) {
+/// Chooses the type of the activations that the weights of `spec`, in this form, are multiplied
+/// with.
+void choose_activations(MeasureCommand& command, const Workload& workload, StoredWeights stored,
+                        const ModelSpec& spec) {
   using measured::ActivationPath;
   if (command.activations == ActivationPath::bfloat16) {
     require_bfloat16_products(command, workload);
     command.options.activations = ActivationPath::bfloat16;
     return;
   }
-  const bool in_blocks = stored == StoredWeights::random_blocks || stored == StoredWeights::gguf;
+  const bool in_blocks = stored == StoredWeights::gguf ||
+                         (stored == StoredWeights::random && !detail::runs_in_groups(spec));
   const bool widens =
       workload.weights == WeightType::bfloat16 && command.activations == ActivationPath::float32;
   if (stored == StoredWeights::none && command.activations && !widens) {
@@ -150,32 +157,37 @@ void choose_activations(MeasureCommand& command, const Workload& workload, Store
       command.activations.value_or(in_blocks ? ActivationPath::int8 : ActivationPath::float32);
 }
 
-/// Sets the types in which the weights are held, and those of `model` to match: random ones in
-/// blocks of the type asked for, those of a GGUF file or of quantised safetensors as stored unless
-/// another type is asked for.
+/// Name of the type of random weights that the command asks for.
+std::string drawn_type(const MeasureCommand& command, const Workload& workload) {
+  return command.drawn ? name_of(*command.drawn) : std::string(name_of(*workload.weights));
+}
+
+/// Sets the types in which the weights are held, and those of `model` to match: random ones in the
+/// type asked for, those of a GGUF file or of quantised safetensors as stored unless another type
+/// is asked for.
 void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
                     Model& model) {
-  const StoredWeights stored = stored_weights_of(workload, weights);
-  choose_activations(command, workload, stored);
+  const StoredWeights stored = stored_weights_of(workload, command.drawn, weights);
   command.options.storage =
       stored == StoredWeights::none ? storage_of(workload) : measured::HeldType::stored;
   switch (stored) {
     case StoredWeights::none:
     case StoredWeights::packed:
-      return;
-    case StoredWeights::random_blocks:
+      break;
+    case StoredWeights::random:
       if (!weights.empty()) {
         throw_invalid_input(fmt::format("--weights {} converts no files; {} runs as it is stored",
-                                        name_of(*workload.weights), weights.string()),
+                                        drawn_type(command, workload), weights.string()),
                             "leave out --weights, or draw weights with --checkpoint random");
       }
-      model.spec = stored_as(std::move(model.spec), *workload.weights);
-      return;
+      model.spec = stored_random(model.spec, workload.weights, command.drawn).value();
+      break;
     case StoredWeights::gguf:
       model.weight_files = weights.string();
       model = with_file_types(std::move(model));
-      return;
+      break;
   }
+  choose_activations(command, workload, stored, model.spec);
 }
 
 /// Names the weights that run in another type than they are stored in.
@@ -385,16 +397,14 @@ void run_measure(MeasureCommand& command) {
   });
 }
 
-/// The type `word` of --weights. Files, which it once took, are refused with their own option.
-WeightType parse_weights(const std::string& word) {
-  for (const auto& [text, type] : weight_type_choices()) {
-    if (text == word) return type;
-  }
-  if (word == "random" || fs::exists(word)) {
-    throw_invalid_input("--weights takes a type; --checkpoint takes the files",
-                        fmt::format("use --checkpoint {}", word));
-  }
-  return value_of("--weights", word, weight_type_choices());
+/// Refuses files, which --weights once took, with their own option.
+void refuse_files_as_weights(const std::string& word) {
+  const auto is_word = [&](const auto& choice) { return choice.first == word; };
+  const bool is_type =
+      std::ranges::any_of(weight_type_choices(), is_word) || detail::drawn_type_named(word);
+  if (is_type || (word != "random" && !fs::exists(word))) return;
+  throw_invalid_input("--weights takes a type; --checkpoint takes the files",
+                      fmt::format("use --checkpoint {}", word));
 }
 
 void add_measure_options(Command app, MeasureCommand& command) {
@@ -413,11 +423,13 @@ void add_measure_options(Command app, MeasureCommand& command) {
                "random)")
       .group("Run");
   const auto set_weights = [&](const std::string& word) {
-    command.request.weights = parse_weights(word);
+    refuse_files_as_weights(word);
+    cli::set_weights(word, WeightUse::run, command.request.weights, command.drawn);
   };
-  app.add_text("--weights", "float32|bfloat16|q8_0|q6_k|q5_k_m|q4_k_m|q4_0|mxfp4", set_weights,
-               "Type to hold weights in (quantised files as stored, others float32); types in "
-               "blocks are for random weights")
+  app.add_text(
+         "--weights", weight_words(WeightUse::run), set_weights,
+         "Type to hold weights in (quantised files as stored, others float32); types of fewer "
+         "bits are for random weights, FORMAT is one in groups such as fp8-128x128-s32")
       .group("Run");
   const Choices<measured::ActivationPath> paths{{"float32", measured::ActivationPath::float32},
                                                 {"int8", measured::ActivationPath::int8},

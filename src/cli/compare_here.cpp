@@ -12,6 +12,7 @@
 #include "measured_weights.h"
 #include "own_machine.h"
 #include "progress.h"
+#include "quantization/group_format.h"
 #include "run_options.h"
 #include "similar.h"
 #include "standard_streams.h"
@@ -75,7 +76,8 @@ struct RunWeights {
   WorkloadRequest request;
   /// Formats that GEMMs read as they are stored; empty where all weights run as plain numbers.
   std::optional<std::vector<std::string>> formats{};
-  bool in_groups = false;  ///< those of quantised safetensors, which run from their files
+  bool in_groups = false;
+  bool from_files = false;  ///< of quantised safetensors; all others are random
 };
 
 /// Of weights that calibrations have no rates for.
@@ -85,25 +87,18 @@ RunWeights as_float32(RunWeights run, std::vector<std::string>& notes) {
                   "for those of {}, which measure runs",
                   run.model.weight_files));
   run.request.weights = WeightType::float32;
-  run.in_groups = false;
+  run.in_groups = run.from_files = false;
   return run;
 }
 
-/// Random weights are drawn in blocks only.
-[[noreturn]] void throw_without_files(const Model& model) {
-  throw_invalid_input(
-      fmt::format("compare runs {} weights from files only", model.spec.quantization),
-      "name a folder with its weights, or add --weights float32, bfloat16 or mxfp4");
-}
-
-/// Chooses the types of the model's files or of --weights; float32 for formats that calibrations
-/// have no rates for, with a note.
+/// Chooses the types of the model's files, of --weights, or those that its config states; float32
+/// for formats of files that calibrations have no rates for, with a note.
 RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::string>& notes) {
   const bool quantised = !run.request.weights && is_quantised(run.model.weight_files);
   if (quantised) {
-    run.in_groups = !checkpoint::is_gguf(run.model.weight_files);
+    run.from_files = !checkpoint::is_gguf(run.model.weight_files);
     // Without a method in the config, no rule tells the formats of packed safetensors.
-    if (run.in_groups && run.model.spec.quantization.empty()) {
+    if (run.from_files && run.model.spec.quantization.empty()) {
       return as_float32(std::move(run), notes);
     }
     run.model = with_file_types(std::move(run.model));
@@ -114,8 +109,9 @@ RunWeights weights_of_run(RunWeights run, MeasuredPhase phase, std::vector<std::
   }
   try {
     run.formats = stored_gemm_formats(run.model.spec, workload);
+    run.in_groups = run.formats && detail::runs_in_groups(run.model.spec);
     if (quantised && !run.formats) {
-      run.in_groups = false;
+      run.from_files = false;
       notes.push_back(
           fmt::format("no weights of {} run as they are stored: compare predicts and runs random "
                       "float32 weights",
@@ -173,13 +169,12 @@ Comparison compare_here(const CompareCommand& command) {
   measured::require_runnable(loaded.spec);
   RunWeights weights =
       weights_of_run({std::move(loaded), command.request}, command.run.phase, notes);
-  auto& [model, request, formats, in_groups] = weights;
-  if (!in_groups && formats && !model.spec.quantization.empty()) throw_without_files(model);
+  auto& [model, request, formats, in_groups, from_files] = weights;
   const Workload workload = workload_of_run(request, command.run.phase, model.spec);
   measured::MeasureOptions run = options_of(command, weights, workload);
   // Before the calibration, which takes a minute.
   require_run_fits(model.spec, planned_run(workload, run), measured::memory_limit());
-  const std::filesystem::path files = in_groups ? model.weight_files : "";
+  const std::filesystem::path files = from_files ? model.weight_files : "";
   request.phase = first_pass(run.phase);
   request.dtype = workload.dtype;
   if (run.phase == MeasuredPhase::generate) request = prompt_request(request);

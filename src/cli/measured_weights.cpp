@@ -2,6 +2,7 @@
 
 #include "checkpoint.h"
 #include "gguf.h"
+#include "headroom/storage.h"
 #include "run_options.h"
 #include "weight_reader.h"
 
@@ -12,8 +13,19 @@ bool is_quantised(const std::filesystem::path& files) {
   return checkpoint::is_gguf(files) || detail::has_packed_weights(files);
 }
 
-StoredWeights stored_weights_of(const Workload& workload, const std::filesystem::path& files) {
-  if (storage_of(workload) == measured::HeldType::stored) return StoredWeights::random_blocks;
+std::optional<ModelSpec> stored_random(const ModelSpec& spec, std::optional<WeightType> weights,
+                                       const std::optional<detail::DrawnType>& drawn) {
+  if (drawn) return drawn_as(spec, *drawn);
+  Workload workload;
+  workload.weights = weights;
+  if (storage_of(workload) != measured::HeldType::stored) return std::nullopt;
+  return stored_as(spec, *weights);
+}
+
+StoredWeights stored_weights_of(const Workload& workload,
+                                const std::optional<detail::DrawnType>& drawn,
+                                const std::filesystem::path& files) {
+  if (drawn || storage_of(workload) == measured::HeldType::stored) return StoredWeights::random;
   if (workload.weights || files.empty()) return StoredWeights::none;
   if (checkpoint::is_gguf(files)) return StoredWeights::gguf;
   return detail::has_packed_weights(files) ? StoredWeights::packed : StoredWeights::none;
@@ -23,9 +35,9 @@ std::unique_ptr<measured::WeightSource> open_weights(const std::filesystem::path
                                                      const measured::MeasureOptions& options,
                                                      const ModelSpec& spec) {
   if (files.empty()) {
-    const bool in_blocks = options.storage == measured::HeldType::stored;
-    return in_blocks ? measured::random_blocks(spec, options.seed)
-                     : measured::random_weights(options.seed);
+    const bool stored = options.storage == measured::HeldType::stored;
+    return stored ? measured::random_stored(spec, options.seed)
+                  : measured::random_weights(options.seed);
   }
   if (checkpoint::is_gguf(files)) {
     return measured::stored_weights(spec, detail::read_gguf(files, spec));

@@ -3,19 +3,33 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "headroom/error.h"
 
 namespace headroom::cli {
 
-Model ModelReading::load(const std::string& name) const {
-  Model model = load_model(name);
+namespace {
+
+void refuse_unread_keys(const Model& model, const std::string& name) {
   const std::vector<std::string>& keys = model.spec.unread_keys;
-  if (!strict || keys.empty()) return model;
+  if (keys.empty()) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} key{} unknown, which --strict refuses: {}", keys.size(),
                           keys.size() == 1 ? " is" : "s are", fmt::join(keys, ", ")),
               model.source.empty() ? name : model.source,
               "without --strict they are taken to change no figure, with a note");
+}
+
+}  // namespace
+
+Model ModelReading::load(const std::string& name) const {
+  Model model = load_model(name);
+  if (strict) refuse_unread_keys(model, name);
+  if (!weights) return model;
+  model.spec = drawn_as(std::move(model.spec), *weights);
+  model.weight_files.clear();
+  return model;
 }
 
 void add_reading_options(Command command, ModelReading& reading) {

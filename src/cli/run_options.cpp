@@ -20,29 +20,6 @@ bool is_plain(WeightType type) {
   return type == WeightType::float32 || type == WeightType::bfloat16;
 }
 
-/// Types whose matrices are ggml blocks.
-bool is_ggml_mix(WeightType type) {
-  switch (type) {
-    case WeightType::q8_0:
-    case WeightType::q6_k:
-    case WeightType::q5_k_m:
-    case WeightType::q4_k_m:
-    case WeightType::q4_0:
-    case WeightType::mxfp4:
-      return true;
-    case WeightType::float32:
-    case WeightType::bfloat16:
-    case WeightType::float16:
-    case WeightType::float8:
-    case WeightType::int8:
-    case WeightType::int4:
-    case WeightType::nf4:
-    case WeightType::nvfp4:
-      break;
-  }
-  return false;
-}
-
 /// Shows the fraction of the parameters that are loaded.
 class ShownWeights : public measured::WeightSource {
  public:
@@ -141,14 +118,16 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase) {
 }
 
 void require_runs(std::optional<WeightType> weights) {
-  if (!weights || is_plain(*weights) || is_ggml_mix(*weights)) return;
-  throw_invalid_input(fmt::format("no kernel runs {} weights", name_of(*weights)),
-                      "use float32, bfloat16, q8_0, q6_k, q5_k_m, q4_k_m, q4_0 or mxfp4");
+  if (weights != WeightType::float16) return;
+  throw_invalid_input("no kernel runs float16 weights",
+                      "use float32, bfloat16, or a type of fewer bits such as q8_0 or int8");
 }
 
-void require_plain(std::optional<WeightType> weights) {
-  if (!weights || is_plain(*weights)) return;
-  throw_invalid_input(fmt::format("{} weights are compared on one process only", name_of(*weights)),
+void require_plain(std::optional<WeightType> weights,
+                   const std::optional<detail::DrawnType>& drawn) {
+  if (!drawn && (!weights || is_plain(*weights))) return;
+  throw_invalid_input(fmt::format("{} weights are compared on one process only",
+                                  drawn ? name_of(*drawn) : std::string(name_of(*weights))),
                       "use --weights float32 or bfloat16, or one process");
 }
 
@@ -169,8 +148,8 @@ Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const Mod
 
 measured::HeldType storage_of(const Workload& workload) {
   if (workload.weights == WeightType::bfloat16) return measured::HeldType::bfloat16;
-  const bool blocks = workload.weights && is_ggml_mix(*workload.weights);
-  return blocks ? measured::HeldType::stored : measured::HeldType::float32;
+  const bool stored = workload.weights && !is_plain(*workload.weights);
+  return stored ? measured::HeldType::stored : measured::HeldType::float32;
 }
 
 bool show_run(int done, int at_most) {

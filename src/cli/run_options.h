@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend_option.h"
+#include "drawn_type.h"
 #include "measure.h"
 #include "options.h"
 #include "variations.h"
@@ -26,8 +27,9 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
 
 /// Throws Error{invalid_input} for weights that the kernels cannot run.
 void require_runs(std::optional<WeightType> weights);
-/// Throws Error{invalid_input} for weights in blocks, which one process compares.
-void require_plain(std::optional<WeightType> weights);
+/// Throws Error{invalid_input} for weights in fewer bits, which one process compares.
+void require_plain(std::optional<WeightType> weights,
+                   const std::optional<detail::DrawnType>& drawn);
 /// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
 /// or if the kernels do not support the types.
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,

@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "run_weights.h"
 
 namespace headroom::cli {
 namespace {
 
 constexpr const char* kTypesGroup = "Types";
 constexpr const char* kActivationTypes = "auto|float32|float16|bfloat16";
+constexpr const char* kWeightsHelp =
+    "Type to convert weights to (as stored); fp32, fp16, bf16 and fp8 are short forms";
 constexpr const char* kTypeWords = "auto|float32|float16|bfloat16|fp8|int8";
 
 }  // namespace
@@ -84,9 +87,18 @@ std::optional<DType> parse_activation_type(const std::string& names, const std::
 }
 
 Option add_weights_option(Command command, std::optional<WeightType>& weights) {
-  return add_choice(
-             command, "--weights", weights, weight_type_choices(),
-             "Type to convert weights to (as stored); fp32, fp16, bf16 and fp8 are short forms")
+  return add_choice(command, "--weights", weights, weight_type_choices(), kWeightsHelp)
+      .group(kTypesGroup);
+}
+
+Option add_weights_option(Command command, std::optional<WeightType>& weights,
+                          std::optional<detail::DrawnType>& drawn) {
+  const auto set = [&weights, &drawn](const std::string& word) {
+    set_weights(word, WeightUse::counted, weights, drawn);
+  };
+  return command
+      .add_text("--weights", weight_words(WeightUse::counted), set,
+                std::string(kWeightsHelp) + "; FORMAT is one in groups such as fp8-128x128-s32")
       .group(kTypesGroup);
 }
 
@@ -126,22 +138,24 @@ Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) 
       .group(kTypesGroup);
 }
 
-std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
+std::vector<Option> add_type_options(Command command, ModelReading& reading,
+                                     WorkloadRequest& request) {
   const auto set_recipe = [&request](InferenceRecipe recipe) {
     request.weights = info(recipe).weights;
     request.arithmetic = info(recipe).arithmetic;
   };
   // Callbacks run in the order of the options here: --weights stands beside an 8-bit --dtype.
-  const auto set_short_recipe = [&request, set_recipe](InferenceRecipe recipe) {
+  const auto set_short_recipe = [&reading, &request, set_recipe](InferenceRecipe recipe) {
     const std::optional<WeightType> chosen = request.weights;
     set_recipe(recipe);
-    if (chosen) request.weights = chosen;
+    if (chosen || reading.weights) request.weights = chosen;
   };
-  const auto set = [set_recipe](const std::string& word) {
+  const auto set = [&reading, set_recipe](const std::string& word) {
+    reading.weights.reset();
     count_as_given({"weights", "arithmetic"});
     set_recipe(value_of("--recipe", word, inference_recipe_choices()));
   };
-  return {add_weights_option(command, request.weights),
+  return {add_weights_option(command, request.weights, reading.weights),
           add_dtype_option(command, request.dtype, set_short_recipe,
                            "Type of activations (auto: the config's torch_dtype if it has 16 bits, "
                            "else float32)"),

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "drawn_type.h"
 #include "headroom/storage.h"
+#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
@@ -30,6 +32,9 @@ struct TypeWord {
 
 /// Adds --weights.
 Option add_weights_option(Command command, std::optional<WeightType>& weights);
+/// Likewise; `drawn` takes the types beside those of WeightType.
+Option add_weights_option(Command command, std::optional<WeightType>& weights,
+                          std::optional<detail::DrawnType>& drawn);
 /// Adds --dtype for activations alone; `description` names its default.
 Option add_activation_type_option(Command command, std::optional<DType>& dtype,
                                   const char* description);
@@ -39,7 +44,9 @@ Option add_dtype_option(Command command, std::optional<DType>& dtype,
                         const char* description);
 /// Adds --arithmetic.
 Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic);
-/// Adds --weights, --dtype, --arithmetic and --recipe.
-std::vector<Option> add_type_options(Command command, WorkloadRequest& request);
+/// Adds --weights, whose types beside those of WeightType the models are read in, --dtype,
+/// --arithmetic and --recipe.
+std::vector<Option> add_type_options(Command command, ModelReading& reading,
+                                     WorkloadRequest& request);
 
 }  // namespace headroom::cli

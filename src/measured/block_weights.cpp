@@ -97,7 +97,10 @@ void ModelWeights::pack_blocks(const Node& node, std::int64_t layer) {
         parts.back().bias = own(std::span<const float>(values_.at(key)));
       } else {
         const StoredBlocks& blocks = blocks_.at(key);
-        parts.push_back({blocks.type, own(std::span<const std::byte>(blocks.bytes)), {}});
+        parts.push_back({blocks.type,
+                         own(std::span<const std::byte>(blocks.bytes)),
+                         {},
+                         SourceMemory::released});
       }
     }
     packed.push_back(std::make_unique<PackedLinear>(parts, stored_inputs_of(node, graph_.sizes),

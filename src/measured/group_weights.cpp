@@ -54,7 +54,7 @@ struct ExpertParts {
       std::span<const float> bias = biases[i];
       for (const GroupedWeights& part : matrices[i]) {
         const std::size_t rows = bias.empty() ? 0 : static_cast<std::size_t>(part.rows);
-        parts.push_back({&part, bias.first(rows)});
+        parts.push_back({&part, bias.first(rows), SourceMemory::released});
         bias = bias.subspan(rows);
       }
     }
@@ -109,9 +109,10 @@ void ModelWeights::pack_groups(const Node& node, std::int64_t layer) {
     groups_.erase(key);
   }
   packed.reserve(parts.size());
-  for (const ExpertParts& expert : parts) {
+  for (ExpertParts& expert : parts) {
     packed.push_back(std::make_unique<PackedLinear>(
         expert.list(), stored_inputs_of(node, graph_.sizes), options_.activations));
+    expert.matrices.clear();
   }
 }
 
@@ -129,7 +130,7 @@ void ModelWeights::count_products(const StoredGroups& groups, const std::string&
 void ModelWeights::keep_stored_tables() {
   for (auto& [key, blocks] : std::exchange(blocks_, {})) {
     const auto weight = std::ranges::find(graph_.weights, key.first, &Weight::path);
-    const BlockPart table{blocks.type, blocks.bytes, {}};
+    const BlockPart table{blocks.type, blocks.bytes, {}, SourceMemory::released};
     stored_tables_[key.first] = std::make_unique<PackedLinear>(
         std::span(&table, 1), shape_of(*weight).back(), options_.activations);
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "float16_bits.h"
 #include "ggml_values.h"
 #include "headroom/error.h"
 
@@ -41,20 +42,8 @@ constexpr std::array kScalePlaces{ScalePlace{GgmlType::q8_0, 0, {}},
                                   ScalePlace{GgmlType::iq4_nl, 0, {}},
                                   ScalePlace{GgmlType::iq4_xs, 0, {}}};
 
-/// Nearest float16 of a number in its finite range.
-std::uint16_t half_of(float value) {
-  constexpr int kLeastExponent = -14;
-  constexpr int kMantissaBits = 10;
-  const float magnitude = std::abs(value);
-  const int exponent =
-      magnitude > 0 ? std::max(std::ilogb(magnitude), kLeastExponent) : kLeastExponent;
-  const auto mantissa = std::lround(std::ldexp(magnitude, kMantissaBits - exponent));
-  const long bits = ((exponent - kLeastExponent) << kMantissaBits) + mantissa;
-  return static_cast<std::uint16_t>(bits | (value < 0 ? 0x8000 : 0));
-}
-
 void set_half(std::span<std::byte> block, std::size_t offset, float value) {
-  const std::uint16_t bits = half_of(value);
+  const std::uint16_t bits = float16_bits(value);
   std::memcpy(block.data() + offset, &bits, sizeof bits);
 }
 
@@ -83,10 +72,7 @@ StoredBlocks blocks_of_scale(GgmlType type, std::int64_t values, float scale, Sp
   StoredBlocks blocks{type, {}};
   blocks.bytes.resize(static_cast<std::size_t>(values / layout.block_size) * block_bytes);
   const std::span<std::byte> all(blocks.bytes);
-  for (std::size_t at = 0; at < all.size(); at += sizeof(std::uint64_t)) {
-    const std::uint64_t bits = numbers.next_bits();
-    std::memcpy(all.data() + at, &bits, std::min(sizeof bits, all.size() - at));
-  }
+  numbers.fill(all);
   for (std::size_t at = 0; at < all.size(); at += block_bytes) {
     set_scale(type, all.subspan(at, block_bytes), scale);
   }

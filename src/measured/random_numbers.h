@@ -1,9 +1,13 @@
 // Random numbers of weights.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +31,14 @@ class SplitMix64 {
     mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
     mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
     return mixed ^ (mixed >> 31U);
+  }
+
+  /// Fills `bytes` with random bits.
+  void fill(std::span<std::byte> bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+      const std::uint64_t bits = next_bits();
+      std::memcpy(bytes.data() + at, &bits, std::min(sizeof bits, bytes.size() - at));
+    }
   }
 
   /// Leaves out `count` numbers: the state counts them.

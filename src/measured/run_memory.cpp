@@ -11,6 +11,7 @@
 #include "headroom/graph.h"
 #include "headroom/storage.h"
 #include "memory_plan.h"
+#include "quantization/group_format.h"
 #include "setting_format.h"
 #include "weight_layout.h"
 
@@ -27,13 +28,13 @@ Integer product(Factors... factors) {
 }
 
 /// Returns whether weights of this format are held as they are stored. Of the ggml types those
-/// with kernels are; a quantised model's packed weights, and its matrices of 16 bits, are too.
+/// with kernels are; weights in groups of codes, and matrices of 16 bits beside them, are too.
 bool stays_stored(std::string_view format, const ModelSpec& spec) {
   const auto named =
       std::ranges::find(checkpoint::ggml_types(), format, &checkpoint::GgmlTypeInfo::name);
   const bool is_ggml = named != checkpoint::ggml_types().end();
   if (is_ggml && has_block_kernels(named->type)) return true;
-  return !spec.quantization.empty() && format != "F32";
+  return headroom::detail::runs_in_groups(spec) && format != "F32";
 }
 
 /// Bytes of weights in their types; of types without kernels, as float32.
@@ -133,7 +134,7 @@ Integer RunMemory::total() const {
   for (const Integer part : {weights, activations, kv_cache, inputs, outputs}) {
     sum = checked_add(sum, part);
   }
-  return sum;
+  return std::max(sum, loading);
 }
 
 namespace {
@@ -161,12 +162,14 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankCont
   Bindings sizes = sizes_of_run(graph, run);
   set_token_shards(sizes, run.workload.seq_len, options.phase, rank);
   RunMemory memory;
-  memory.weights = run.storage == HeldType::stored
-                       ? stored_weight_bytes(spec, graph)
-                       : held_weight_bytes(spec,
-                                           {run.storage, row_range_of(run), head_row_range_of(run),
-                                            run.backend, run.activations},
-                                           rank);
+  if (run.storage == HeldType::stored) {
+    memory.weights = memory.loading = stored_weight_bytes(spec, graph);
+  } else {
+    const HeldLayout layout{run.storage, row_range_of(run), head_row_range_of(run), run.backend,
+                            run.activations};
+    memory.weights = held_weight_bytes(spec, layout, rank);
+    memory.loading = loading_weight_bytes(spec, layout, rank);
+  }
   memory.activations = product(kFloat32Bytes, arena_floats(graph, sizes));
   // Micro-batches go through one arena; each has its own sequences.
   memory.kv_cache = product(run.micro_batches, cache_bytes(graph, sizes));

@@ -34,6 +34,7 @@ struct PlannedRun {
 
 /// Bytes that a run needs at least. Scratch memory of kernels is not counted.
 struct RunMemory {
+  Integer loading = 0;  ///< most at once while the weights are loaded, before all others
   Integer weights = 0;
   Integer activations = 0;  ///< the arena
   Integer kv_cache = 0;

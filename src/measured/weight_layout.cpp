@@ -1,5 +1,7 @@
 #include "weight_layout.h"
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace headroom::measured {
@@ -56,13 +58,64 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
   const bool multiplies_narrow = narrow && layout.activations == ActivationPath::bfloat16;
   const bool shared = few && !narrow;  // one layout for few rows and many
   if (many && !shared) bytes += is_bias || !multiplies_narrow ? kFloat32Bytes : kBfloat16Bytes;
-  // A readable layout returns the rows of a table; oneDNN's is opaque.
-  const bool is_readable = few || layout.backend == Backend::eigen;
+  const bool is_readable = returns_rows(few ? RowRange::few : RowRange::many, layout.backend);
   const bool beside = reads.unpacked || (reads.as_table && !is_readable);
   return beside ? bytes + kFloat32Bytes : bytes;
 }
 
+/// Weights of one operator in one layer.
+struct LoadedNode {
+  Integer elements = 0;
+  Integer held_bytes = 0;
+  Integer read_bytes = 0;  ///< before it is packed
+};
+
+/// The weights of a graph as they are loaded.
+class Loading {
+ public:
+  Loading(const ModelSpec& spec, const Graph& graph, const HeldLayout& layout)
+      : graph_(graph), reads_(reads_of(spec, graph)), layout_(layout) {}
+
+  /// All operators' weights, each counted for the first that reads it.
+  [[nodiscard]] std::vector<LoadedNode> nodes() {
+    std::vector<LoadedNode> all;
+    for (const Block& block : graph_.blocks) {
+      const std::int64_t runs = block.repeat.evaluate_int64(graph_.sizes);
+      for (const Node& node : block.nodes) {
+        for (std::int64_t run = 0; run < runs && !node.weights.empty(); ++run) {
+          all.push_back(loaded_by(node, block.weights_of(node, run)));
+        }
+      }
+    }
+    return all;
+  }
+
+ private:
+  LoadedNode loaded_by(const Node& node, std::int64_t layer) {
+    LoadedNode all;
+    for (const WeightId id : node.weights) {
+      const Weight& weight = graph_.weights[id];
+      const Integer elements = weight.elements().evaluate(graph_.sizes);
+      all.elements = checked_add(all.elements, elements);
+      if (!loaded_.insert({weight.path, layer}).second) continue;
+      const Integer one = bytes_of_element(weight, reads_[id], layout_);
+      all.held_bytes = checked_add(all.held_bytes, checked_multiply(elements, one));
+      all.read_bytes = checked_add(all.read_bytes, checked_multiply(elements, kFloat32Bytes));
+    }
+    return all;
+  }
+
+  const Graph& graph_;
+  std::vector<Reads> reads_;
+  const HeldLayout& layout_;
+  std::set<std::pair<std::string, std::int64_t>> loaded_;  ///< by path and layer
+};
+
 }  // namespace
+
+bool returns_rows(RowRange rows, Backend backend) noexcept {
+  return rows != RowRange::many || backend == Backend::eigen;
+}
 
 Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
                           const RankContext* rank) {
@@ -81,6 +134,20 @@ Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
         checked_add(bytes, checked_multiply(elements, bytes_of_element(weight, reads[i], layout)));
   }
   return bytes;
+}
+
+Integer loading_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
+                             const RankContext* rank) {
+  const Graph graph = graph_of_rank(build_graph(spec, all_parts()), rank);
+  std::vector<LoadedNode> nodes = Loading(spec, graph, layout).nodes();
+  std::ranges::stable_sort(nodes, std::ranges::greater{}, &LoadedNode::elements);
+  Integer held = 0;
+  Integer most = 0;
+  for (const LoadedNode& node : nodes) {
+    most = std::max(most, checked_add(held, std::max(node.read_bytes, node.held_bytes)));
+    held = checked_add(held, node.held_bytes);
+  }
+  return most;
 }
 
 }  // namespace headroom::measured

@@ -41,10 +41,20 @@ struct HeldLayout {
   ActivationPath activations = ActivationPath::float32;
 };
 
+/// Returns whether a GEMM packed for `rows` returns the rows of W, so that a table tied to it is
+/// not held beside it: oneDNN's layout for many rows alone is opaque.
+[[nodiscard]] bool returns_rows(RowRange rows, Backend backend) noexcept;
+
 /// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts
 /// pad them: in all layouts of a GEMM, and beside them where another operator reads them too.
 /// HeldType::stored counts as float32.
 [[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
                                         const RankContext* rank = nullptr);
+
+/// Most bytes of those weights at once while they are loaded, operator by operator, the largest
+/// first. The float32 values of an operator return to the system as it is packed, so that they are
+/// no more than its weights as held unless these are narrower.
+[[nodiscard]] Integer loading_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
+                                           const RankContext* rank = nullptr);
 
 }  // namespace headroom::measured

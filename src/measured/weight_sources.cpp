@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "kernels/source_rows.h"
 #include "random_numbers.h"
 #include "weight_places.h"
 #include "weight_reader.h"
@@ -202,10 +203,14 @@ class StoredWeights final : public WeightSource {
       const WeightPlace place = listed.joined > 1 ? listed.sized_as(found->shape) : listed;
       all.type = *reader_->ggml_type(found->name);
       std::vector<std::byte> stored = reader_->read_blocks(found->name, place.expert);
-      const auto row_bytes = stored.size() / static_cast<std::size_t>(place.stored.rows);
-      const std::vector<std::byte> part =
-          detail::rows_of_part(stored, place.layout, place.range, place.wanted.rows, row_bytes);
-      all.bytes.insert(all.bytes.end(), part.begin(), part.end());
+      if (is_whole(place)) {
+        move_bytes(stored, all.bytes);
+      } else {
+        const auto row_bytes = stored.size() / static_cast<std::size_t>(place.stored.rows);
+        const std::vector<std::byte> part =
+            detail::rows_of_part(stored, place.layout, place.range, place.wanted.rows, row_bytes);
+        all.bytes.insert(all.bytes.end(), part.begin(), part.end());
+      }
       rows -= place.wanted.rows;
       used_.insert(found->name);
     }
@@ -415,6 +420,21 @@ class StoredWeights final : public WeightSource {
     return std::move(alternatives[first_present.value_or(0)]);
   }
 
+  /// Appends `from`, whose pages return to the system meanwhile, to `to`.
+  static void move_bytes(std::span<const std::byte> from, AlignedVector<std::byte>& to) {
+    to.reserve(to.size() + from.size());
+    for_source_rows(from, SourceMemory::released, std::ssize(from), 1, [&](Range some) {
+      to.insert(to.end(), from.begin() + some.begin, from.begin() + some.end);
+    });
+  }
+
+  /// Returns whether the tensor is the weight, value by value.
+  static bool is_whole(const WeightPlace& place) {
+    return place.layout.stacking == detail::Stacking::alone &&
+           place.layout.order == detail::StoredOrder::as_is &&
+           place.stored.rows == place.wanted.rows && place.stored.columns == place.wanted.columns;
+  }
+
   void copy(const WeightPlace& place, const std::string& path, std::span<float> out) {
     const auto found = find(place.name);
     if (!found) {
@@ -428,10 +448,11 @@ class StoredWeights final : public WeightSource {
                       path, place.stored.rows, place.stored.columns),
           tensor_place(reader_->location(found->name), found->name), kMismatchHint);
     }
+    used_.insert(found->name);
+    if (is_whole(place)) return reader_->read(found->name, place.expert, out);
     AlignedVector<float> stored(static_cast<std::size_t>(place.stored.rows * place.stored.columns));
     reader_->read(found->name, place.expert, stored);
     detail::copy_part(stored, place.layout, place.range, place.wanted, out);
-    used_.insert(found->name);
   }
 
   PositionTable positions_;

@@ -12,6 +12,7 @@
 #include "interruption.h"
 #include "kernels/bfloat16.h"
 #include "kernels/convolution.h"
+#include "kernels/source_rows.h"
 #include "rank_weights.h"
 #include "visit.h"
 #include "weight_layout.h"
@@ -249,20 +250,31 @@ void ModelWeights::pack(const Node& node, std::int64_t layer) {
   const auto experts = static_cast<std::size_t>(projection.experts.evaluate_int64(graph_.sizes));
   for (std::size_t expert = 0; expert < experts; ++expert) {
     std::vector<LinearPart> parts;
-    for (const WeightId id : std::span(node.weights).first(projection.weights)) {
-      const Weight& weight = graph_.weights[id];
+    for (std::size_t i = 0; i < projection.weights; ++i) {
+      const Weight& weight = graph_.weights[node.weights[i]];
       const AlignedVector<float>& values = at(values_, weight.path, layer);
       const std::size_t size = values.size() / experts;
       const std::span<const float> own = std::span(values).subspan(expert * size, size);
       if (weight.path.ends_with(".bias")) {
         parts.back().bias = own;
       } else {
-        parts.push_back({own, {}});
+        parts.push_back({own, {}, source_of(node, i, packing)});
       }
     }
     packed.push_back(std::make_unique<PackedLinear>(
         parts, projection.in_features.evaluate_int64(graph_.sizes), packing));
   }
+}
+
+SourceMemory ModelWeights::source_of(const Node& node, std::size_t index,
+                                     const LinearOptions& packing) const {
+  const WeightId id = node.weights[index];
+  const Projection projection = projection_of(node, graph_.sizes).value();
+  const bool is_tied = read_unpacked_.contains(id);
+  const bool alone = index == 0 && projection.experts.evaluate(graph_.sizes) == 1;
+  const bool stays = also_unpacked_.contains(graph_.weights[id].path) ||
+                     (is_tied && !(alone && returns_rows(packing.rows, packing.backend)));
+  return stays ? SourceMemory::kept : SourceMemory::released;
 }
 
 /// Replaces the stored direction of a convolution's weight by the weight.
@@ -324,10 +336,14 @@ void ModelWeights::narrow_table(const Node& embedding) {
       if (tied && projection_of(node, graph_.sizes)) return;
     }
   }
-  PooledVector<std::uint16_t>& narrow = bfloat16_tables_[path];
-  narrow.resize(values->second.size());
-  std::ranges::transform(values->second, narrow.begin(),
-                         [](float value) { return bfloat16_bits(value); });
+  UnfilledVector<std::uint16_t>& narrow = bfloat16_tables_[path];
+  const std::span<const float> wide(values->second);
+  narrow.resize(wide.size());
+  for_source_rows(std::as_bytes(wide), SourceMemory::released, std::ssize(wide), 1,
+                  [&](Range some) {
+                    std::transform(wide.begin() + some.begin, wide.begin() + some.end,
+                                   narrow.begin() + some.begin, bfloat16_bits);
+                  });
   values_.erase(values);
 }
 

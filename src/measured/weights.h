@@ -81,9 +81,10 @@ class WeightSource {
 /// the same numbers. Timing does not depend on values, as long as they are finite.
 [[nodiscard]] std::unique_ptr<WeightSource> random_weights(std::uint64_t seed);
 
-/// Random weights like those, in the types of `spec.storage`: matrices in blocks of a type with
-/// kernels have random codes, and `load` returns the values of these blocks.
-[[nodiscard]] std::unique_ptr<WeightSource> random_blocks(const ModelSpec& spec,
+/// Random weights like those, in the types of `spec.storage`: matrices in blocks or groups that
+/// kernels read have random codes, and `load` returns the values of these codes. Matrices of 16
+/// bits beside groups have those numbers, rounded.
+[[nodiscard]] std::unique_ptr<WeightSource> random_stored(const ModelSpec& spec,
                                                           std::uint64_t seed);
 
 /// Weights of a checkpoint, under the family's tensor names.
@@ -163,6 +164,10 @@ class ModelWeights {
   /// Loads the weights that no operator reads but that are part of the model.
   void load_unread(const ModelSpec& spec, WeightSource& source);
   void pack(const Node& node, std::int64_t layer);
+  /// Use of the values of weight `index` of `node` once it is packed: released where
+  /// drop_packed_values drops them.
+  [[nodiscard]] SourceMemory source_of(const Node& node, std::size_t index,
+                                       const LinearOptions& packing) const;
   void normalise_weight(const Node& node, std::int64_t layer);
   [[nodiscard]] std::vector<std::unique_ptr<PackedLinear>> pack_taps(const Node& node,
                                                                      std::int64_t layer,
@@ -184,7 +189,7 @@ class ModelWeights {
   std::map<Key, std::string> group_types_;
   GroupProducts group_products_;
   std::map<std::string, WeightFormat> formats_;
-  std::map<std::string, PooledVector<std::uint16_t>> bfloat16_tables_;
+  std::map<std::string, UnfilledVector<std::uint16_t>> bfloat16_tables_;
   std::map<std::string, std::unique_ptr<PackedLinear>> stored_tables_;
   std::map<Key, std::vector<std::unique_ptr<PackedLinear>>>
       linears_;  ///< one per expert or convolution tap

@@ -124,7 +124,7 @@ namespace {
 struct LoadedCopy {
   Integer elements = 0;
   Integer held_bytes = 0;
-  Integer read_bytes = 0;  ///< besides those held, until it is packed or narrowed
+  Integer read_bytes = 0;  ///< float32 values that return to the system as it is packed or narrowed
 };
 
 /// The weights of a run, as they are loaded and held.
@@ -164,8 +164,8 @@ class LoadedWeights {
     Integer held = 0;
     Integer peak = 0;
     for (const LoadedCopy& node : nodes) {
+      peak = std::max(peak, checked_add(held, std::max(node.held_bytes, node.read_bytes)));
       held = checked_add(held, node.held_bytes);
-      peak = std::max(peak, checked_add(held, node.read_bytes));
     }
     return peak;
   }

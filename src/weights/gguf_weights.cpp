@@ -84,8 +84,14 @@ class GgufReader final : public WeightReader {
     const std::span<const std::byte> data = data_of(tensor, expert);
     checkpoint::require_values(std::get<checkpoint::GgmlType>(tensor.type), data,
                                checkpoint::tensor_place(location(name), name));
-    std::vector<std::byte> blocks(data.begin(), data.end());
-    checkpoint::release_pages(data);
+    std::vector<std::byte> blocks;
+    blocks.reserve(data.size());
+    constexpr std::size_t kPart = std::size_t{4} << 20U;  // of the mapped file and its copy at once
+    for (std::size_t at = 0; at < data.size(); at += kPart) {
+      const auto part = data.subspan(at, std::min(kPart, data.size() - at));
+      blocks.insert(blocks.end(), part.begin(), part.end());
+      checkpoint::release_pages(part);
+    }
     reorder_rows(name, std::span(blocks));
     return blocks;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "mapped_file.h"
 
 namespace headroom::detail {
 namespace {
@@ -26,21 +27,21 @@ class CheckpointReader final : public WeightReader {
     const checkpoint::StoredTensor* const whole = checkpoint_.find(name);
     if (whole == nullptr) throw Error(ErrorCode::internal, "reading a missing tensor");
     const checkpoint::StoredTensor tensor = expert ? checkpoint::slice(*whole, *expert) : *whole;
-    checkpoint::copy_as_float32(tensor, out, checkpoint::tensor_place(location(name), name));
+    if (out.size() * checkpoint::stored_bits(tensor.type) / 8 != tensor.data.size()) {
+      throw Error(ErrorCode::internal, "the output does not have the tensor's size");
+    }
+    constexpr std::size_t kPart = std::size_t{1} << 20U;  // values of the mapped file at once
+    for (std::size_t at = 0; at < out.size(); at += kPart) {
+      const std::span<float> to = out.subspan(at, std::min(kPart, out.size() - at));
+      checkpoint::release_pages(read_bytes(tensor, at, to, name));
+    }
   }
   void read_part(const std::string& name, std::optional<std::int64_t> expert, std::int64_t first,
                  std::span<float> out) const override {
     const checkpoint::StoredTensor* const whole = checkpoint_.find(name);
     if (whole == nullptr) throw Error(ErrorCode::internal, "reading a missing tensor");
-    checkpoint::StoredTensor part = expert ? checkpoint::slice(*whole, *expert) : *whole;
-    const std::size_t bits = checkpoint::stored_bits(part.type);
-    const std::size_t begin = static_cast<std::size_t>(first) * bits / 8;
-    const std::size_t bytes = out.size() * bits / 8;
-    if (begin + bytes > part.data.size()) {
-      throw Error(ErrorCode::internal, "reading beyond the end of a tensor");
-    }
-    part.data = part.data.subspan(begin, bytes);
-    checkpoint::copy_as_float32(part, out, checkpoint::tensor_place(location(name), name));
+    (void)read_bytes(expert ? checkpoint::slice(*whole, *expert) : *whole,
+                     static_cast<std::size_t>(first), out, name);
   }
   void require_unchanged() const override { checkpoint_.require_unchanged(); }
   [[nodiscard]] NameTable name_table(const ModelSpec& spec) const override {
@@ -48,6 +49,20 @@ class CheckpointReader final : public WeightReader {
   }
 
  private:
+  /// Writes values of `tensor` from number `first` on to `out`. Returns their bytes.
+  std::span<const std::byte> read_bytes(checkpoint::StoredTensor tensor, std::size_t first,
+                                        std::span<float> out, const std::string& name) const {
+    const std::size_t bits = checkpoint::stored_bits(tensor.type);
+    const std::size_t begin = first * bits / 8;
+    const std::size_t bytes = out.size() * bits / 8;
+    if (begin + bytes > tensor.data.size()) {
+      throw Error(ErrorCode::internal, "reading beyond the end of a tensor");
+    }
+    tensor.data = tensor.data.subspan(begin, bytes);
+    checkpoint::copy_as_float32(tensor, out, checkpoint::tensor_place(location(name), name));
+    return tensor.data;
+  }
+
   checkpoint::Checkpoint checkpoint_;
 };
 

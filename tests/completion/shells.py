@@ -38,7 +38,7 @@ CASES = [
     ("headroom fit --format ", {"csv", "json", "html", "trace"}, {"jsonl"}),
     ("headroom plan --format ", {"csv", "json", "html"}, {"jsonl", "trace"}),
     ("headroom fit --weights ", {"nvfp4", "q4_k_m", "int4"}, {"PATH"}),
-    ("headroom measure --weights ", {"q4_k_m", "mxfp4"}, {"nvfp4", "int4"}),
+    ("headroom measure --weights ", {"q4_k_m", "mxfp4", "int4", "q2_k"}, {"float16", "FORMAT"}),
     ("headroom measure --checkpoint ", {"random"}, {"PATH"}),
     ("headroom plan --recompute ", {"none", "full"}, {"every=K"}),
     ("headroom fit --machine ", {"here", "h100-80gb", "rtx-4090"}, {"bert-base", "my file.json"}),

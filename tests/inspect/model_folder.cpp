@@ -58,6 +58,21 @@ nlohmann::json llama_of_blocks() {
   return config;
 }
 
+nlohmann::json tied_llama() {
+  nlohmann::json config = llama_of_blocks();
+  config["tie_word_embeddings"] = true;
+  return config;
+}
+
+nlohmann::json mixture_of_experts() {
+  nlohmann::json config = llama_of_blocks();
+  config["model_type"] = "mixtral";
+  config["architectures"] = {"MixtralForCausalLM"};
+  config["num_local_experts"] = 4;
+  config["num_experts_per_tok"] = 2;
+  return config;
+}
+
 TensorToWrite take(std::vector<TensorToWrite>& tensors, const std::string& name) {
   const auto found = std::ranges::find(tensors, name, &TensorToWrite::name);
   REQUIRE(found != tensors.end());

@@ -25,6 +25,10 @@ using checkpoint::TensorToWrite;
 [[nodiscard]] nlohmann::json small_llama();
 /// A Llama whose rows fill blocks of 256, with grouped queries and its own head.
 [[nodiscard]] nlohmann::json llama_of_blocks();
+/// Such a Llama whose table is its head.
+[[nodiscard]] nlohmann::json tied_llama();
+/// Such a model with 4 experts, of which a token takes 2.
+[[nodiscard]] nlohmann::json mixture_of_experts();
 
 /// Removes and returns the tensor `name`; fails the test if it is missing.
 TensorToWrite take(std::vector<TensorToWrite>& tensors, const std::string& name);

@@ -23,7 +23,7 @@ Workload prompt_of(std::int64_t tokens) {
 }
 
 std::vector<float> logits_of(const ModelSpec& spec, const SessionOptions& options) {
-  const auto source = random_blocks(spec, 7);
+  const auto source = random_stored(spec, 7);
   Session session(spec, *source, options);
   for (NamedTensor& tensor : session.forward(random_inputs(spec, prompt_of(9), 3))) {
     if (tensor.name == "logits") return std::move(tensor.values);
@@ -59,7 +59,7 @@ Measurement measured_in_blocks(const nlohmann::json& config, WeightType type, Me
   options.runs = 1;
   options.warmup = 0;
   options.new_tokens = 3;
-  const auto source = random_blocks(model.spec, 1);
+  const auto source = random_stored(model.spec, 1);
   return measure(std::move(model), prompt_of(5), *source, std::nullopt, options,
                  [](int, int) { return true; });
 }

@@ -125,6 +125,21 @@ TEST_CASE("a config's formats name the forms that the tensors of its files have"
   }
 }
 
+TEST_CASE("a form as it is stored has that form, in as many bytes as random weights of it") {
+  for (const std::string_view name : kNames) {
+    CAPTURE(name);
+    const GroupFormat form = *group_format_named(name);
+    const StorageFormat stored = storage_format(form);
+    CHECK(group_format_of(stored) == form);
+    SplitMix64 numbers(3);
+    const GroupedWeights weights = random_groups(form, 256, 512, 0.05F, numbers);
+    // Beside nested scales: a float32 for every 256, and tables of 16 levels and 256 scales.
+    const bool nested = form.scales == headroom::detail::GroupScales::nested;
+    const Integer beside = nested ? 4 * (256 * 512 / 64 / 256 + 16 + 256) : 0;
+    CHECK(stored.bytes(256, 512) == measured::bytes_of(weights) + beside);
+  }
+}
+
 TEST_CASE("packings without kernels have no form, and names decide nothing") {
   const std::string configs[] = {
       R"({"bits": 4, "group_size": 64})",
@@ -183,7 +198,7 @@ TEST_CASE("random groups have the form that is asked for, in as many bytes as ar
     CAPTURE(name);
     const GroupFormat form = *group_format_named(name);
     SplitMix64 numbers(3);
-    const GroupedWeights weights = random_groups(form, 256, 512, numbers);
+    const GroupedWeights weights = random_groups(form, 256, 512, 0.05F, numbers);
     require_finite(weights, "test");
     const GroupPart part{&weights, {}};
     const PackedLinear linear(std::span(&part, 1), 512, ActivationPath::float32);

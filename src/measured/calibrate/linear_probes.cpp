@@ -42,6 +42,7 @@ class StoredSource {
 };
 
 constexpr std::uint64_t kWeightSeed = 1;
+constexpr float kDeviation = 0x1p-6F;  // of weights of some thousand inputs
 
 class BlockSource final : public StoredSource {
  public:
@@ -67,11 +68,11 @@ class GroupSource final : public StoredSource {
   GroupSource(const headroom::detail::GroupFormat& format, std::int64_t in, std::int64_t out)
       : format_(format),
         numbers_(kWeightSeed),
-        weights_(random_groups(format, out, in, numbers_)) {}
+        weights_(random_groups(format, out, in, kDeviation, numbers_)) {}
   [[nodiscard]] std::unique_ptr<PackedLinear> layer(std::int64_t out) const override {
     if (out == weights_.rows) return packed(weights_);
     SplitMix64 numbers(kWeightSeed);
-    return packed(random_groups(format_, out, weights_.columns, numbers));
+    return packed(random_groups(format_, out, weights_.columns, kDeviation, numbers));
   }
   [[nodiscard]] std::int64_t bytes() const override { return bytes_of(weights_); }
 

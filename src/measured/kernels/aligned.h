@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "cache_line.h"
@@ -60,5 +61,32 @@ struct PoolAllocator {
 
 template <class T>
 using PooledVector = std::vector<T, PoolAllocator<T>>;
+
+/// As PoolAllocator. Elements that a vector adds without a value are left as the memory is, so that
+/// it touches no page before its owner writes it.
+template <class T>
+struct UnfilledAllocator : PoolAllocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UnfilledAllocator<U>;
+  };
+
+  UnfilledAllocator() = default;
+  template <class U>
+  explicit UnfilledAllocator(const UnfilledAllocator<U>& /*other*/) noexcept {}
+
+  template <class U>
+  void construct(U* element) noexcept {
+    ::new (static_cast<void*>(element)) U;
+  }
+  template <class U, class... Values>
+  void construct(U* element, Values&&... values) {
+    ::new (static_cast<void*>(element)) U(std::forward<Values>(values)...);
+  }
+};
+
+/// Packed weights, whose owner writes all elements once.
+template <class T>
+using UnfilledVector = std::vector<T, UnfilledAllocator<T>>;
 
 }  // namespace headroom::measured

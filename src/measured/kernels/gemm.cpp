@@ -4,8 +4,8 @@
 #include <bit>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "bfloat16.h"
 #include "elementwise.h"
 #include "headroom/error.h"
 #include "linear_kernels.h"
@@ -74,20 +74,6 @@ ActivationKind activation_of(Epilogue epilogue) {
 
 }  // namespace
 
-void copy_weights(const StackedWeights& weights, float* to) {
-  for (const LinearPart& part : weights.parts) {
-    switch (weights.storage) {
-      case HeldType::float32:
-      case HeldType::stored:
-        to = std::ranges::copy(part.weight, to).out;
-        break;
-      case HeldType::bfloat16:
-        to = std::ranges::transform(part.weight, to, round_to_bfloat16).out;
-        break;
-    }
-  }
-}
-
 namespace {
 
 AlignedVector<float>& scratch_of_thread() {
@@ -136,14 +122,37 @@ std::unique_ptr<LinearKernel> make_kernel_of_many_rows(const StackedWeights& wei
 
 }  // namespace
 
+namespace {
+
+/// Returns whether few rows have a layout of their own. Float32 weights have one for few rows and
+/// many.
+bool has_own_few_rows(const LinearOptions& options) {
+  return options.rows == RowRange::few || options.storage == HeldType::bfloat16;
+}
+
+/// The kernel for few rows. If one for many is made from the weights, too, it leaves their memory
+/// as it is.
+std::unique_ptr<LinearKernel> make_few(const StackedWeights& weights,
+                                       const LinearOptions& options) {
+  if (options.rows == RowRange::few) return make_streaming_kernel(weights, options);
+  std::vector<LinearPart> kept(weights.parts.begin(), weights.parts.end());
+  for (LinearPart& part : kept) part.source = SourceMemory::kept;
+  StackedWeights first = weights;
+  first.parts = kept;
+  return make_streaming_kernel(first, options);
+}
+
+}  // namespace
+
 PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_features,
                            const LinearOptions& options)
     : in_(in_features), out_(0) {
   const StackedWeights weights = stack(parts, in_features, options.storage);
   out_ = weights.out;
+  const bool has_few = options.rows != RowRange::many;
+  if (has_few && has_own_few_rows(options)) few_ = make_few(weights, options);
   if (options.rows != RowRange::few) many_ = make_kernel_of_many_rows(weights, options);
-  if (options.rows == RowRange::both) few_ = many_->kernel_of_few_rows();
-  if (options.rows != RowRange::many && !few_) few_ = make_streaming_kernel(weights, options);
+  if (has_few && !few_) few_ = many_->kernel_of_few_rows();
 }
 
 std::int64_t LinearKernel::most_rows() const { return PackedLinear::kFewRows; }

@@ -38,10 +38,17 @@ enum class RowRange { few, many, both };
 /// BERT's GEMMs changed the total by less than the noise of 1 %.
 enum class Epilogue { none, relu, gelu, gelu_tanh, silu, tanh, add_residual };
 
+/// Use of the memory that weights are packed from.
+enum class SourceMemory {
+  kept,
+  released,  ///< its pages return to the system as they are packed, and are not to be read again
+};
+
 /// Weight [out, in], row-major, and bias [out] or empty.
 struct LinearPart {
   std::span<const float> weight;
   std::span<const float> bias;
+  SourceMemory source = SourceMemory::kept;  ///< of `weight`
 };
 
 /// Weight [out, in] in ggml's blocks along its rows, as in a file, and bias [out] or empty.
@@ -49,12 +56,14 @@ struct BlockPart {
   checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
   std::span<const std::byte> blocks;
   std::span<const float> bias;
+  SourceMemory source = SourceMemory::kept;  ///< of `blocks`
 };
 
 /// Weight [out, in] in groups of codes, and bias [out] or empty.
 struct GroupPart {
   const checkpoint::GroupedWeights* weights = nullptr;
   std::span<const float> bias;
+  SourceMemory source = SourceMemory::kept;  ///< of the codes
 };
 
 struct LinearOptions {

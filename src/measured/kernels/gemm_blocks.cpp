@@ -166,7 +166,7 @@ PackedKernel make_block_kernel(std::span<const BlockPart> parts, std::int64_t in
     throw Error(ErrorCode::internal, "weights in blocks have no bfloat16 products");
   }
   std::vector<BlockMatrix> matrices;
-  for (const BlockPart& part : parts) matrices.emplace_back(part.type, part.blocks, in);
+  for (const BlockPart& part : parts) matrices.emplace_back(part, in);
   PooledVector<float> bias = stacked_bias(parts, matrices);
   auto kernel = std::make_unique<BlockKernel>(std::move(matrices), std::move(bias), in, path);
   const std::int64_t out = kernel->out();

@@ -8,6 +8,7 @@
 
 #include "linear_kernels.h"
 #include "parallel.h"
+#include "stacked_rows.h"
 #include "weight_stream.h"
 
 namespace headroom::measured {
@@ -41,7 +42,9 @@ class EigenKernel : public LinearKernel {
         bias_(weights.bias),
         epilogue_(epilogue),
         slices_{{weight_.data(), 0, in_, in_}} {
-    copy_weights(weights, weight_.data());
+    StackedRows(weights).for_slices(1, [&](Range rows, const float* values) {
+      std::copy_n(values, rows.size() * in_, weight_.data() + rows.begin * in_);
+    });
   }
 
   /// With the layout of a kernel for few rows, which holds it, too.
@@ -123,7 +126,7 @@ class EigenKernel : public LinearKernel {
 
   std::int64_t in_;
   std::int64_t out_;
-  PooledVector<float> weight_;  ///< empty, as bias_, with `stream_`
+  UnfilledVector<float> weight_;  ///< empty, as bias_, with `stream_`
   PooledVector<float> bias_;
   Epilogue epilogue_;
   std::shared_ptr<const WeightStream<float>> stream_;  ///< null: `weight_`

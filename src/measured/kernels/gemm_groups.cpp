@@ -188,7 +188,7 @@ PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in
   const auto has_bias = [](const GroupPart& part) { return !part.bias.empty(); };
   const bool any_bias = std::ranges::any_of(parts, has_bias);
   for (const GroupPart& part : parts) {
-    matrices.emplace_back(*part.weights, path);
+    matrices.emplace_back(*part.weights, part.source, path);
     rows += static_cast<std::size_t>(part.weights->rows);
     if (!any_bias) continue;
     bias.insert(bias.end(), part.bias.begin(), part.bias.end());

@@ -15,6 +15,7 @@
 #include "headroom/expr.h"
 #include "onednn_api.h"
 #include "parallel.h"
+#include "stacked_rows.h"
 #include "weight_stream.h"
 
 namespace headroom::measured {
@@ -65,14 +66,9 @@ dnnl::post_ops post_ops(Epilogue epilogue) {
   return operations;
 }
 
-/// The weights as one row-major matrix: in place if they are one already, else copied to `copy`.
-const float* contiguous_weights(const StackedWeights& weights, AlignedVector<float>& copy) {
-  const bool as_is = weights.parts.size() == 1 && weights.storage == HeldType::float32;
-  if (as_is) return weights.parts.front().weight.data();
-  copy.resize(static_cast<std::size_t>(weights.in * weights.out));
-  copy_weights(weights, copy.data());
-  return copy.data();
-}
+/// Outputs per slice of weights are multiples of this: of the blocks of all of oneDNN's layouts,
+/// 16, 32, 48 or 64.
+constexpr std::int64_t kOutputs = 192;
 
 class OnednnKernel : public LinearKernel {
  public:
@@ -162,12 +158,16 @@ class OnednnKernel : public LinearKernel {
   void pack(const StackedWeights& weights, const memory::desc& layout) {
     weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
     weight_memory_ = memory(layout, engine_, weight_.data());
-    // oneDNN takes read-only sources as pointers to non-const.
-    AlignedVector<float> copy;
-    memory plain(matrix_desc(in_, out_, Tag::ba), engine_,
-                 const_cast<float*>(contiguous_weights(weights, copy)));
-    dnnl::reorder(plain, weight_memory_).execute(work_, plain, weight_memory_);
-    work_.wait();
+    StackedRows(weights).for_slices(kOutputs, [&](Range rows, const float* values) {
+      const memory::dims sizes{in_, rows.size()};
+      const bool all = rows.size() == out_;
+      memory to(all ? layout : layout.submemory_desc(sizes, {0, rows.begin}), engine_,
+                weight_.data());
+      // oneDNN takes read-only sources as pointers to non-const.
+      memory plain(matrix_desc(in_, rows.size(), Tag::ba), engine_, const_cast<float*>(values));
+      dnnl::reorder(plain, to).execute(work_, plain, to);
+      work_.wait();
+    });
   }
 
   [[nodiscard]] dnnl::matmul::primitive_desc matmul(std::int64_t rows,
@@ -216,7 +216,7 @@ class OnednnKernel : public LinearKernel {
   std::int64_t out_;
   bool has_bias_;
   PooledVector<float> bias_;  ///< empty, as weight_, with `stream_`
-  PooledVector<float> weight_;
+  UnfilledVector<float> weight_;
   Epilogue epilogue_;
   memory::data_type type_;  ///< of weights and x; sums and bias are float32
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};

@@ -30,9 +30,6 @@ struct StackedWeights {
   return options.storage == HeldType::bfloat16 && options.activations == ActivationPath::bfloat16;
 }
 
-/// Copies W, row-major, with weights rounded to `storage`.
-void copy_weights(const StackedWeights& weights, float* to);
-
 /// Scratch of at least `floats` floats, shared by all kernels on this thread. Growing it drops its
 /// contents.
 [[nodiscard]] float* shared_scratch(std::int64_t floats);

@@ -48,6 +48,10 @@ std::byte* system_pages(std::size_t bytes) {
 
 void release_pages(std::byte* pages, std::size_t bytes) noexcept { munmap(pages, bytes); }
 
+void drop_contents(std::byte* pages, std::size_t bytes) noexcept {
+  madvise(pages, bytes, MADV_DONTNEED);
+}
+
 #else
 
 std::byte* system_pages(std::size_t bytes) {
@@ -59,6 +63,8 @@ std::byte* system_pages(std::size_t bytes) {
 void release_pages(std::byte* pages, std::size_t /*bytes*/) noexcept {
   ::operator delete (pages, std::align_val_t{kHugePage});
 }
+
+void drop_contents(std::byte* /*pages*/, std::size_t /*bytes*/) noexcept {}
 
 #endif
 
@@ -201,6 +207,14 @@ std::byte* map_pages(std::size_t bytes) {
 
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept {
   page_cache().put(pages, mapped_bytes(bytes));
+}
+
+void discard_pages(std::span<const std::byte> memory) noexcept {
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
+  const std::size_t before = round_up(begin, std::uintptr_t{kPage}) - begin;
+  if (memory.size() < before + kPage) return;
+  const std::size_t bytes = (memory.size() - before) / kPage * kPage;
+  drop_contents(const_cast<std::byte*>(memory.data()) + before, bytes);
 }
 
 PageKeeper::PageKeeper() { page_cache().add_keeper(); }

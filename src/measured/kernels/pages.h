@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace headroom::measured {
 
@@ -12,6 +13,10 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 /// cached ones. Throws std::bad_alloc.
 [[nodiscard]] std::byte* map_pages(std::size_t bytes);
 void unmap_pages(std::byte* pages, std::size_t bytes) noexcept;
+
+/// Returns the whole pages of `memory`, which is the process's own and not read again before it is
+/// written, to the system, without freeing the addresses.
+void discard_pages(std::span<const std::byte> memory) noexcept;
 
 /// While a PageKeeper lives, freed pages are cached for later requests of similar size. Calibration
 /// frees and requests operands all the time, and new pages cost more than the kernels that read

@@ -15,6 +15,7 @@
 #include "linear_kernels.h"
 #include "parallel.h"
 #include "simd.h"
+#include "source_rows.h"
 
 namespace headroom::measured {
 
@@ -23,11 +24,21 @@ inline constexpr std::int64_t kStep = 2 * simd::kLanes;
 /// Inputs per slice: few enough for eight rows of x to stay in L1.
 inline constexpr std::int64_t kSlice = 1024;
 
+/// Converts a weight to its storage type; bfloat16 rounds to nearest.
+template <class Weight>
+Weight to_stored(float value) {
+  if constexpr (std::is_same_v<Weight, float>) {
+    return value;
+  } else {
+    return bfloat16_bits(round_to_bfloat16(value));
+  }
+}
+
 /// W [out, in] in slices of inputs. A slice stores all its outputs one after another, so it is read
 /// sequentially. The last slice is padded with zeros to whole steps.
 template <class Weight>
 struct WeightStream {
-  PooledVector<Weight> weight;
+  UnfilledVector<Weight> weight;
   PooledVector<float> bias;
   std::int64_t in = 0;
   std::int64_t padded_in = 0;
@@ -41,6 +52,14 @@ struct WeightStream {
   /// Offset of one output's inputs in a slice.
   [[nodiscard]] std::int64_t offset(Range slice, std::int64_t column) const {
     return slice.begin * out + column * slice.size();
+  }
+  /// Writes `from`, the `in` inputs of one output, and zeros behind them.
+  void store(std::int64_t column, const float* from) {
+    for_pieces(column, [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
+      Weight* const to = weight.data() + offset;
+      std::transform(from + begin, from + begin + count, to, to_stored<Weight>);
+      std::fill(to + count, to + slice(begin).size(), Weight{});
+    });
   }
   /// Calls piece(first input, count, offset) for the slices of one output.
   template <class Piece>
@@ -85,16 +104,6 @@ void store_pair(const float* from, std::int64_t count, float* to) {
   }
 }
 
-/// Converts a weight to its storage type; bfloat16 rounds to nearest.
-template <class Weight>
-Weight to_stored(float value) {
-  if constexpr (std::is_same_v<Weight, float>) {
-    return value;
-  } else {
-    return bfloat16_bits(round_to_bfloat16(value));
-  }
-}
-
 template <class Weight>
 float to_float(Weight weight) {
   if constexpr (std::is_same_v<Weight, float>) {
@@ -120,16 +129,13 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
   std::int64_t first = 0;
   for (const LinearPart& part : weights.parts) {
-    const std::int64_t columns = static_cast<std::int64_t>(part.weight.size()) / stream.in;
+    const std::int64_t columns = std::ssize(part.weight) / stream.in;
+    for_source_rows(std::as_bytes(part.weight), part.source, columns, 1, [&](Range some) {
 #pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < columns; ++i) {
-      const float* const from = part.weight.data() + i * stream.in;
-      stream.for_pieces(first + i,
-                        [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
-                          std::transform(from + begin, from + begin + count,
-                                         stream.weight.data() + offset, to_stored<Weight>);
-                        });
-    }
+      for (std::int64_t i = some.begin; i < some.end; ++i) {
+        stream.store(first + i, part.weight.data() + i * stream.in);
+      }
+    });
     first += columns;
   }
   return stream;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "headroom/error.h"
+#include "source_rows.h"
 
 namespace headroom::measured::blocks {
 namespace {
@@ -29,25 +30,24 @@ void store_block(std::span<const BlockField> fields, const std::byte* from, std:
 
 }  // namespace
 
-BlockMatrix::BlockMatrix(checkpoint::GgmlType type, std::span<const std::byte> stored,
-                         std::int64_t columns)
-    : kernels_(&kernels_of(type)) {
+BlockMatrix::BlockMatrix(const BlockPart& part, std::int64_t columns)
+    : kernels_(&kernels_of(part.type)) {
   const auto values = static_cast<std::int64_t>(kernels_->values);
   blocks_ = columns / values;
   row_bytes_ = blocks_ * static_cast<std::int64_t>(block_bytes(kernels_->fields));
-  const auto bytes = static_cast<std::int64_t>(stored.size());
+  const auto bytes = static_cast<std::int64_t>(part.blocks.size());
   if (columns % values != 0 || row_bytes_ == 0 || bytes % row_bytes_ != 0) {
     throw Error(ErrorCode::internal, "a matrix does not fill whole blocks");
   }
   rows_ = bytes / row_bytes_;
   tiles_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+  if (rows_ % kLanes != 0) std::fill_n(tiles_.end() - tile_bytes(), tile_bytes(), std::byte{0});
+  for_source_rows(part.blocks, part.source, rows_, kLanes, [&](Range rows) {
 #pragma omp parallel for schedule(static)
-  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const std::int64_t end = std::min(rows_, (tile + 1) * kLanes);
-    for (std::int64_t row = tile * kLanes; row < end; ++row) {
-      store_row(stored.data() + row * row_bytes_, row);
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+      store_row(part.blocks.data() + row * row_bytes_, row);
     }
-  }
+  });
 }
 
 void BlockMatrix::store_row(const std::byte* from, std::int64_t row) {

@@ -7,6 +7,7 @@
 
 #include "aligned.h"
 #include "format_kernels.h"
+#include "gemm.h"
 #include "parallel.h"
 
 namespace headroom::measured::blocks {
@@ -24,9 +25,9 @@ struct RowOperands {
 /// W [rows, columns] in tiles of kLanes rows; the last one is filled up with rows of zeros.
 class BlockMatrix {
  public:
-  /// Lays out `stored`, whole rows as in a file. Throws Error{internal} for a type without kernels
-  /// or sizes that do not fill blocks.
-  BlockMatrix(checkpoint::GgmlType type, std::span<const std::byte> stored, std::int64_t columns);
+  /// Lays out `part`, whole rows as in a file. Throws Error{internal} for a type without kernels or
+  /// sizes that do not fill blocks.
+  BlockMatrix(const BlockPart& part, std::int64_t columns);
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   [[nodiscard]] std::int64_t tiles() const noexcept { return (rows_ + kLanes - 1) / kLanes; }
@@ -53,7 +54,7 @@ class BlockMatrix {
   std::int64_t blocks_ = 0;     ///< of a row
   std::int64_t row_bytes_ = 0;  ///< of a stored row
   std::int64_t rows_ = 0;
-  PooledVector<std::byte> tiles_;
+  UnfilledVector<std::byte> tiles_;
 };
 
 }  // namespace headroom::measured::blocks

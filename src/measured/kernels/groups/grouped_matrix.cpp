@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../source_rows.h"
 #include "headroom/error.h"
 
 namespace headroom::measured::groups {
@@ -56,7 +57,8 @@ void copy_unit(const std::byte* from, std::byte* to, std::uint32_t (*convert)(st
 
 }  // namespace
 
-GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, ActivationPath path)
+GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, SourceMemory source,
+                             ActivationPath path)
     : kind_(weights.kind),
       kernels_(&kernels_of(weights.kind)),
       integers_(codes_for(path, weights)),
@@ -68,13 +70,13 @@ GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, ActivationPath path)
       order_(weights.order.begin(), weights.order.end()) {
   if (!fills_words(weights)) throw Error(ErrorCode::internal, "groups do not fill whole words");
   codes_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+  if (rows_ % kLanes != 0) std::fill_n(codes_.end() - tile_bytes(), tile_bytes(), std::byte{0});
+  for_source_rows(weights.codes, source, rows_, kLanes, [&](Range rows) {
 #pragma omp parallel for schedule(static)
-  for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const std::int64_t end = std::min(rows_, (tile + 1) * kLanes);
-    for (std::int64_t row = tile * kLanes; row < end; ++row) {
+    for (std::int64_t row = rows.begin; row < rows.end; ++row) {
       store_row(weights.codes.data() + row * weights.row_bytes(), row);
     }
-  }
+  });
 }
 
 std::int64_t GroupedMatrix::tiles() const noexcept { return (rows_ + kLanes - 1) / kLanes; }

@@ -45,9 +45,11 @@ struct GroupKernels {
 /// W [rows, columns] in tiles of kLanes rows; the last one is filled up with rows of zeros.
 class GroupedMatrix {
  public:
-  /// Lays out `weights` for products with activations of `path`, or with float32 ones if they have
-  /// no integer products. Throws Error{internal} for sizes that do not fill words.
-  GroupedMatrix(const checkpoint::GroupedWeights& weights, ActivationPath path);
+  /// Lays out weights for products with activations of `path`, or with float32 ones if they have no
+  /// integer products; `source` is that of their codes. Throws Error{internal} for sizes that do
+  /// not fill words.
+  GroupedMatrix(const checkpoint::GroupedWeights& weights, SourceMemory source,
+                ActivationPath path);
 
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; }
   /// Returns whether `multiply` takes int8 activations instead of float32 ones.
@@ -81,7 +83,7 @@ class GroupedMatrix {
   std::int64_t columns_;
   std::int64_t group_;
   TileScales scales_;
-  PooledVector<std::byte> codes_;
+  UnfilledVector<std::byte> codes_;
   PooledVector<std::int32_t> order_;
 };
 

@@ -1,0 +1,256 @@
+// Random weights in every type that kernels read, against float32 runs of the same values, and
+// against the bytes that are counted and predicted of them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "drawn_type.h"
+#include "headroom/predict.h"
+#include "headroom/storage.h"
+#include "inspect/model_folder.h"
+#include "measure.h"
+#include "random_groups.h"
+#include "run_memory.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::measured;
+using namespace headroom::test;
+using headroom::detail::drawn_type_named;
+using headroom::detail::group_format_named;
+using headroom::detail::GroupFormat;
+
+namespace {
+
+/// Forms of each codes, grain and scales that quantised checkpoints have.
+constexpr std::string_view kForms[] = {
+    "4bit-1x128-s16-zeros",  // GPTQ and AWQ
+    "4bit-1x32-s16",
+    "4bit-1x32-s8",      // MXFP4
+    "4bit-1x16-s8",      // NVFP4
+    "4bit-1x64-nested",  // NF4
+    "int8-row-s32",         "int8-1x128-s16",  "int8-1x64-s16-zeros", "fp8-tensor-s32",
+    "fp8-row-s16",          "fp8-128x128-s32", "fp8-1x32-s8"};
+
+/// A model in a type, and its name.
+struct Drawn {
+  std::string name;
+  ModelSpec spec;
+};
+
+/// `config` in every type in which random weights can be made.
+std::vector<Drawn> in_every_type(const nlohmann::json& config) {
+  std::vector<Drawn> all;
+  for (const WeightType type :
+       {WeightType::float8, WeightType::int8, WeightType::int4, WeightType::nf4, WeightType::mxfp4,
+        WeightType::nvfp4, WeightType::q8_0, WeightType::q6_k, WeightType::q5_k_m,
+        WeightType::q4_k_m, WeightType::q4_0}) {
+    all.push_back({std::string(name_of(type)), stored_as(spec_of(config), type)});
+  }
+  std::vector<std::string> words = headroom::detail::drawn_mixes();
+  words.insert(words.end(), std::begin(kForms), std::end(kForms));
+  for (const std::string& word : words) {
+    all.push_back({word, drawn_as(spec_of(config), drawn_type_named(word).value())});
+  }
+  return all;
+}
+
+Workload prompt_of(std::int64_t tokens) {
+  Workload workload;
+  workload.seq_len = tokens;
+  return workload;
+}
+
+std::vector<float> logits_of(const ModelSpec& spec, const SessionOptions& options) {
+  const auto source = random_stored(spec, 7);
+  Session session(spec, *source, options);
+  for (NamedTensor& tensor : session.forward(random_inputs(spec, prompt_of(9), 3))) {
+    if (tensor.name == "logits") return std::move(tensor.values);
+  }
+  return {};
+}
+
+SessionOptions stored_with(ActivationPath path) {
+  SessionOptions options;
+  options.storage = HeldType::stored;
+  options.activations = path;
+  return options;
+}
+
+double root_mean_square(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += std::pow(static_cast<double>(value), 2);
+  return std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+double relative_error(std::vector<float> a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
+  return root_mean_square(a) / root_mean_square(b);
+}
+
+Measurement measured_as(const ModelSpec& spec) {
+  Model model;
+  model.spec = spec;
+  MeasureOptions options;
+  options.storage = HeldType::stored;
+  options.activations = ActivationPath::float32;  // some codes are no integers
+  options.runs = 1;
+  options.warmup = 0;
+  const auto source = random_stored(spec, 1);
+  return measure(std::move(model), prompt_of(5), *source, std::nullopt, options,
+                 [](int, int) { return true; });
+}
+
+std::vector<float> values_of(const checkpoint::GroupedWeights& weights) {
+  std::vector<float> values(static_cast<std::size_t>(weights.rows * weights.columns));
+  const auto columns = static_cast<std::size_t>(weights.columns);
+  for (std::int64_t row = 0; row < weights.rows; ++row) {
+    checkpoint::dequantise_row(
+        weights, row, std::span(values).subspan(static_cast<std::size_t>(row) * columns, columns));
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("random weights of every type compute what their float32 values compute") {
+  for (const nlohmann::json& config : {llama_of_blocks(), mixture_of_experts()}) {
+    for (const auto& [name, spec] : in_every_type(config)) {
+      CAPTURE(name);
+      const auto exact = logits_of(spec, {});
+      REQUIRE(exact.size() == 9 * 320);
+      CHECK(root_mean_square(exact) > 0);
+      CHECK(relative_error(logits_of(spec, stored_with(ActivationPath::float32)), exact) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("int8 activations move the logits of random integer codes by about their rounding") {
+  for (const char* const word : {"4bit-1x128-s16-zeros", "4bit-1x32-s8", "4bit-1x16-s8",
+                                 "int8-row-s32", "int8-1x64-s16-zeros", "q2_k", "iq4_xs"}) {
+    CAPTURE(word);
+    const ModelSpec spec = drawn_as(spec_of(llama_of_blocks()), drawn_type_named(word).value());
+    const double error =
+        relative_error(logits_of(spec, stored_with(ActivationPath::int8)), logits_of(spec, {}));
+    CHECK(error < 0.03);  // as in test_block_weights.cpp: 2 % for seven products in sequence
+    CHECK(error > 0);
+  }
+}
+
+TEST_CASE("random weights of every type take exactly the bytes that are counted of them") {
+  for (const nlohmann::json& config : {llama_of_blocks(), tied_llama(), mixture_of_experts()}) {
+    for (const auto& [name, spec] : in_every_type(config)) {
+      CAPTURE(config.dump());
+      CAPTURE(name);
+      const Integer counted = stored_weights(spec, build_graph(spec, all_parts())).bytes;
+      const Measurement run = measured_as(spec);
+      const bool widens_16_bits = name == "mxfp4";  // beside ggml's blocks
+      if (!widens_16_bits) CHECK(Integer{run.counted.weight_bytes} == counted);
+      TimeRequest request;
+      request.computes_in_float32 = true;
+      request.opaque_layout = MeasureOptions{}.backend == Backend::onednn;
+      const RunFigures predicted = predict_run(spec, prompt_of(5), request);
+      CHECK(predicted.weight_bytes == run.counted.weight_bytes);
+      CHECK(predicted.parameters == run.counted.parameters);
+      const Integer held = predict_held_weight_bytes(spec, prompt_of(5), request);
+      // Tiles of routers' 4 rows are filled with zeros.
+      CHECK(static_cast<double>(run.memory.weights_held_bytes) ==
+            doctest::Approx(static_cast<double>(held)).epsilon(0.03));
+    }
+  }
+}
+
+TEST_CASE("the memory of a run counts random weights of every type in their own bytes") {
+  for (const auto& [name, spec] : in_every_type(llama_of_blocks())) {
+    CAPTURE(name);
+    if (name == "mxfp4") continue;  // see above
+    const RunMemory memory = memory_of(spec, {prompt_of(5), 0, HeldType::stored});
+    CHECK(memory.weights == stored_weights(spec, build_graph(spec, all_parts())).bytes);
+  }
+}
+
+TEST_CASE("random groups have finite values of the deviation that is asked for, within the codes") {
+  constexpr double kDeviation = 0.05;
+  for (const std::string_view name : kForms) {
+    CAPTURE(name);
+    SplitMix64 numbers(5);
+    const auto weights =
+        random_groups(*group_format_named(name), 160, 512, static_cast<float>(kDeviation), numbers);
+    checkpoint::require_finite(weights, "test");
+    const std::vector<float> values = values_of(weights);
+    const double found = root_mean_square(values);
+    // Scales that are powers of two are off by up to √2; the others by the sampling of scales.
+    const bool powers = weights.scales.kind == checkpoint::ScaleKind::exponent;
+    CHECK(found > kDeviation / (powers ? 1.5 : 1.1));
+    CHECK(found < kDeviation * (powers ? 1.5 : 1.1));
+    double sum = 0;
+    double most = 0;
+    for (const float value : values) {
+      sum += static_cast<double>(value);
+      most = std::max(most, std::abs(static_cast<double>(value)));
+    }
+    // Codes from -8 to 7 have a mean of -0.5 and a deviation of 4.6.
+    CHECK(std::abs(sum) / static_cast<double>(values.size()) < 0.15 * found);
+    // The largest code is 1.7 deviations of uniform codes, 3 of floats; scales differ by 1.4.
+    CHECK(most < 5 * found);
+  }
+}
+
+TEST_CASE("random groups differ in codes and in scales") {
+  for (const std::string_view name : kForms) {
+    CAPTURE(name);
+    SplitMix64 numbers(5);
+    const auto weights = random_groups(*group_format_named(name), 256, 512, 1, numbers);
+    const auto& scales = weights.scales.values;
+    const auto size = checkpoint::scale_bytes(weights.scales.kind);
+    const bool several = std::ssize(scales) > size;
+    const std::span all(scales);
+    const auto differs = [&](std::int64_t at) {
+      const auto one = all.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(size));
+      return !std::ranges::equal(one, all.first(static_cast<std::size_t>(size)));
+    };
+    bool any = false;
+    for (std::int64_t at = 0; at < std::ssize(scales); at += size) any = any || differs(at);
+    CHECK(any == several);
+    const auto again = random_groups(*group_format_named(name), 256, 512, 1, numbers);
+    CHECK(again.codes != weights.codes);
+  }
+}
+
+TEST_CASE("matrices of 16 bits beside groups have the numbers of random float32 weights, rounded") {
+  const ModelSpec spec = stored_as(spec_of(llama_of_blocks()), WeightType::int8);
+  const Graph graph = build_graph(spec, all_parts());
+  const auto table = std::ranges::find_if(graph.weights, [](const Weight& weight) {
+    return weight.path.ends_with("word_embeddings.weight");
+  });
+  REQUIRE(table != graph.weights.end());
+  const auto rounded = random_stored(spec, 3)->load(*table, {320, 256}, 0);
+  const auto exact = random_weights(3)->load(*table, {320, 256}, 0);
+  REQUIRE(rounded.size() == exact.size());
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    CHECK(std::abs(rounded[i] - exact[i]) <= 0x1p-8F * std::abs(exact[i]));
+  }
+}
+
+TEST_CASE("rows that no kernel reads in groups are widened, as predicted") {
+  nlohmann::json config = llama_of_blocks();
+  config["hidden_size"] = 252;  // no multiple of 8
+  config["head_dim"] = 20;
+  for (const WeightType type : {WeightType::int4, WeightType::nf4, WeightType::int8}) {
+    CAPTURE(name_of(type));
+    const ModelSpec spec = stored_as(spec_of(config), type);
+    const Measurement run = measured_as(spec);
+    TimeRequest request;
+    request.computes_in_float32 = true;
+    request.opaque_layout = MeasureOptions{}.backend == Backend::onednn;
+    const Integer held = predict_held_weight_bytes(spec, prompt_of(5), request);
+    CHECK(static_cast<double>(run.memory.weights_held_bytes) ==
+          doctest::Approx(static_cast<double>(held)).epsilon(0.06));
+    const auto widens = [](const WeightFormat& format) {
+      return format.stored != format.held && format.stored != "BF16";
+    };
+    CHECK(std::ranges::any_of(run.weight_formats, widens) == (type != WeightType::int8));
+  }
+}
