@@ -77,8 +77,7 @@ std::vector<std::string> known_machines() {
     names.emplace_back(file.name);
   }
   std::ranges::sort(names);
-  const auto repeated = std::ranges::unique(names);
-  names.erase(repeated.begin(), repeated.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "headroom/device_choice.h"
+#include "headroom/plan_report.h"
 
 using namespace headroom;
 

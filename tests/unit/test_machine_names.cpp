@@ -3,7 +3,6 @@
 
 #include <array>
 #include <string>
-#include <utility>
 
 #include "headroom/error.h"
 #include "headroom/machine_names.h"
@@ -11,9 +10,19 @@
 
 using namespace headroom;
 
+namespace {
+
+/// A name that a driver prints, and its machine.
+struct Printed {
+  const char* name;
+  const char* machine;
+};
+
+}  // namespace
+
 TEST_CASE("the name that a driver prints means its machine") {
   // As nvidia-smi and rocm-smi print them, by the sources of the catalogue's memory readings.
-  constexpr std::array<std::pair<const char*, const char*>, 22> kPrinted{{
+  constexpr std::array<Printed, 22> kPrinted{{
       {"NVIDIA A100 80GB PCIe", "a100-80gb-pcie"},
       {"NVIDIA A100-SXM4-40GB", "a100-40gb"},
       {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
@@ -37,9 +46,9 @@ TEST_CASE("the name that a driver prints means its machine") {
       {"Tesla V100-SXM2-32GB", "v100-32gb"},
       {"AMD Instinct MI300X", "mi300x"},
   }};
-  for (const auto& [printed, machine] : kPrinted) {
-    CAPTURE(printed);
-    CHECK(machine_meant(printed) == machine);
+  for (const Printed& one : kPrinted) {
+    CAPTURE(one.name);
+    CHECK(machine_meant(one.name) == one.machine);
   }
 }
 
