@@ -117,8 +117,9 @@ std::vector<float> values_of(const checkpoint::GroupedWeights& weights) {
 
 TEST_CASE("random weights of every type compute what their float32 values compute") {
   for (const nlohmann::json& config : {llama_of_blocks(), mixture_of_experts()}) {
-    for (const auto& [name, spec] : in_every_type(config)) {
-      CAPTURE(name);
+    for (const Drawn& drawn : in_every_type(config)) {
+      const ModelSpec& spec = drawn.spec;
+      CAPTURE(drawn.name);
       const auto exact = logits_of(spec, {});
       REQUIRE(exact.size() == 9 * 320);
       CHECK(root_mean_square(exact) > 0);
@@ -141,12 +142,13 @@ TEST_CASE("int8 activations move the logits of random integer codes by about the
 
 TEST_CASE("random weights of every type take exactly the bytes that are counted of them") {
   for (const nlohmann::json& config : {llama_of_blocks(), tied_llama(), mixture_of_experts()}) {
-    for (const auto& [name, spec] : in_every_type(config)) {
+    for (const Drawn& drawn : in_every_type(config)) {
+      const ModelSpec& spec = drawn.spec;
       CAPTURE(config.dump());
-      CAPTURE(name);
+      CAPTURE(drawn.name);
       const Integer counted = stored_weights(spec, build_graph(spec, all_parts())).bytes;
       const Measurement run = measured_as(spec);
-      const bool widens_16_bits = name == "mxfp4";  // beside ggml's blocks
+      const bool widens_16_bits = drawn.name == "mxfp4";  // beside ggml's blocks
       if (!widens_16_bits) CHECK(Integer{run.counted.weight_bytes} == counted);
       TimeRequest request;
       request.computes_in_float32 = true;
@@ -163,9 +165,10 @@ TEST_CASE("random weights of every type take exactly the bytes that are counted 
 }
 
 TEST_CASE("the memory of a run counts random weights of every type in their own bytes") {
-  for (const auto& [name, spec] : in_every_type(llama_of_blocks())) {
-    CAPTURE(name);
-    if (name == "mxfp4") continue;  // see above
+  for (const Drawn& drawn : in_every_type(llama_of_blocks())) {
+    const ModelSpec& spec = drawn.spec;
+    CAPTURE(drawn.name);
+    if (drawn.name == "mxfp4") continue;  // see above
     const RunMemory memory = memory_of(spec, {prompt_of(5), 0, HeldType::stored});
     CHECK(memory.weights == stored_weights(spec, build_graph(spec, all_parts())).bytes);
   }

@@ -104,8 +104,9 @@ TEST_CASE("mixes of few bits take the bits per weight of llama.cpp's table") {
   const auto parameters = static_cast<double>(count_parameters(graph).total.evaluate(graph.sizes));
   const std::pair<const char*, double> rows[] = {
       {"q2_k", 3.1593}, {"iq4_xs", 4.4597}, {"iq4_nl", 4.6818}};
-  for (const auto& [word, published] : rows) {
-    CAPTURE(word);
+  for (const auto& row : rows) {
+    const auto [word, published] = row;
+    CAPTURE(row.first);
     CHECK(8 * static_cast<double>(bytes_drawn(spec, word)) / parameters ==
           doctest::Approx(published).epsilon(1e-4));
   }
@@ -117,8 +118,9 @@ TEST_CASE("mixes of one type take the bytes that quantize states") {
   const ModelSpec spec = load_model("llama-3-8b").spec;
   const std::pair<const char*, double> rows[] = {
       {"q4_1", 4.78}, {"q5_0", 5.21}, {"q5_1", 5.65}, {"q3_k_m", 3.74}, {"q2_k", 2.96}};
-  for (const auto& [word, published] : rows) {
-    CAPTURE(word);
+  for (const auto& row : rows) {
+    const auto [word, published] = row;
+    CAPTURE(row.first);
     const double gibibytes = static_cast<double>(bytes_drawn(spec, word)) / (1024 * kMebibyte);
     CHECK(published - gibibytes > -0.005);
     CHECK(published - gibibytes < 0.015);
