@@ -273,7 +273,7 @@ TEST_CASE("the time of stored weights is that of their format's GEMMs") {
   CHECK(gemm_of(workload) == doctest::Approx(gemm_of(plain) / 4).epsilon(1e-6));
 }
 
-TEST_CASE("weights that no kernel reads as they are stored have no time on this machine") {
+TEST_CASE("weights whose GEMMs were not calibrated have no time on this machine") {
   Model model = load_model("gpt2");
   model.spec = stored_as(std::move(model.spec), WeightType::int4);
   WorkloadRequest request;
@@ -281,7 +281,7 @@ TEST_CASE("weights that no kernel reads as they are stored have no time on this 
   const Workload workload = resolve(request, model.spec);
   const std::string refused =
       test::refusal_of([&] { (void)predict_time(model.spec, workload, measured_profile(), {}); });
-  CHECK(refused.find("is not predicted") != std::string::npos);
+  CHECK(refused.find("is not calibrated for 4bit") != std::string::npos);
 }
 
 TEST_CASE("a profile names the command that made it, if one did") {
