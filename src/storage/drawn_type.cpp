@@ -31,6 +31,7 @@ std::string_view word_of(GgufMix mix) {
 
 std::vector<std::string> drawn_mixes() {
   std::vector<std::string> words;
+  words.reserve(kMixes.size());
   for (const auto& [word, mix] : kMixes) words.emplace_back(word);
   return words;
 }

@@ -50,8 +50,9 @@ class CheckpointReader final : public WeightReader {
 
  private:
   /// Writes values of `tensor` from number `first` on to `out`. Returns their bytes.
-  std::span<const std::byte> read_bytes(checkpoint::StoredTensor tensor, std::size_t first,
-                                        std::span<float> out, const std::string& name) const {
+  [[nodiscard]] std::span<const std::byte> read_bytes(checkpoint::StoredTensor tensor,
+                                                      std::size_t first, std::span<float> out,
+                                                      const std::string& name) const {
     const std::size_t bits = checkpoint::stored_bits(tensor.type);
     const std::size_t begin = first * bits / 8;
     const std::size_t bytes = out.size() * bits / 8;
