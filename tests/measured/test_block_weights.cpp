@@ -8,6 +8,7 @@
 #include "inspect/model_folder.h"
 #include "measure.h"
 #include "run_memory.h"
+#include "stored_runs.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -15,40 +16,6 @@ using namespace headroom::measured;
 using namespace headroom::test;
 
 namespace {
-
-Workload prompt_of(std::int64_t tokens) {
-  Workload workload;
-  workload.seq_len = tokens;
-  return workload;
-}
-
-std::vector<float> logits_of(const ModelSpec& spec, const SessionOptions& options) {
-  const auto source = random_stored(spec, 7);
-  Session session(spec, *source, options);
-  for (NamedTensor& tensor : session.forward(random_inputs(spec, prompt_of(9), 3))) {
-    if (tensor.name == "logits") return std::move(tensor.values);
-  }
-  return {};
-}
-
-SessionOptions stored_with(ActivationPath path) {
-  SessionOptions options;
-  options.storage = HeldType::stored;
-  options.activations = path;
-  return options;
-}
-
-/// Root mean square of a − b over that of b.
-double relative_error(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double difference = 0;
-  double size = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
-    size += std::pow(static_cast<double>(b[i]), 2);
-  }
-  return std::sqrt(difference / size);
-}
 
 Measurement measured_in_blocks(const nlohmann::json& config, WeightType type, MeasuredPhase phase) {
   Model model;

@@ -12,6 +12,7 @@
 #include "measure.h"
 #include "random_groups.h"
 #include "run_memory.h"
+#include "stored_runs.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -54,40 +55,6 @@ std::vector<Drawn> in_every_type(const nlohmann::json& config) {
     all.push_back({word, drawn_as(spec_of(config), drawn_type_named(word).value())});
   }
   return all;
-}
-
-Workload prompt_of(std::int64_t tokens) {
-  Workload workload;
-  workload.seq_len = tokens;
-  return workload;
-}
-
-std::vector<float> logits_of(const ModelSpec& spec, const SessionOptions& options) {
-  const auto source = random_stored(spec, 7);
-  Session session(spec, *source, options);
-  for (NamedTensor& tensor : session.forward(random_inputs(spec, prompt_of(9), 3))) {
-    if (tensor.name == "logits") return std::move(tensor.values);
-  }
-  return {};
-}
-
-SessionOptions stored_with(ActivationPath path) {
-  SessionOptions options;
-  options.storage = HeldType::stored;
-  options.activations = path;
-  return options;
-}
-
-double root_mean_square(const std::vector<float>& values) {
-  double sum = 0;
-  for (const float value : values) sum += std::pow(static_cast<double>(value), 2);
-  return std::sqrt(sum / static_cast<double>(values.size()));
-}
-
-double relative_error(std::vector<float> a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
-  return root_mean_square(a) / root_mean_square(b);
 }
 
 Measurement measured_as(const ModelSpec& spec) {
