@@ -23,17 +23,6 @@ DeviceRates with_llama_cpp(DeviceRates rates, const SourcedEfficiency& reached,
   return rates;
 }
 
-}  // namespace
-
-bool runs_in_llama_cpp(const ModelSpec& spec, const PlanQuery& query, std::optional<Engine> asked) {
-  const bool other_arithmetic = query.arithmetic && *query.arithmetic != query.dtype;
-  if (query.purpose == Purpose::train || other_arithmetic) return false;
-  if (asked) return *asked == Engine::llama_cpp;
-  return has_ggml_blocks(converted(spec, query.weights));
-}
-
-namespace {
-
 LlamaCppKernels kernels_of(const ModelSpec& spec, const PlanQuery& query) {
   return llama_cpp_kernels(converted(spec, query.weights), query.attention);
 }
@@ -46,6 +35,13 @@ const DatasheetRates* llama_cpp_sheet(const MachineProfile& machine, const Model
 }
 
 }  // namespace
+
+bool runs_in_llama_cpp(const ModelSpec& spec, const PlanQuery& query, std::optional<Engine> asked) {
+  const bool other_arithmetic = query.arithmetic && *query.arithmetic != query.dtype;
+  if (query.purpose == Purpose::train || other_arithmetic) return false;
+  if (asked) return *asked == Engine::llama_cpp;
+  return has_ggml_blocks(converted(spec, query.weights));
+}
 
 DeviceRates engine_rates(const MachineProfile& machine, const ModelSpec& spec,
                          const PlanQuery& query, std::optional<Engine> asked) {
