@@ -22,13 +22,14 @@ LARGE = 0.02  # fraction of a pass; smaller operators are not compared
 
 
 def suites():
-    """Yields every pair as (suite, arguments), in order."""
-    suite = None
+    """The arguments of every pair, by suite, in order."""
+    pairs = {}
     for line in SUITES.read_text().splitlines():
         if line.startswith("["):
-            suite = line.strip("[]")
+            members = pairs.setdefault(line.strip("[]"), [])
         elif line and not line.startswith("#"):
-            yield suite, line
+            members.append(line)
+    return pairs
 
 
 def run(binary, *arguments):
@@ -116,7 +117,7 @@ def measure_all(options):
     """Measures all pairs that the options select."""
     pairs = []
     start = time.monotonic()
-    for suite, line in suites():
+    for suite, line in [(name, line) for name in options.suites for line in suites()[name]]:
         if options.only not in line or time.monotonic() - start > options.max_seconds:
             continue
         pair = compare(options.headroom, suite, line.split(), options.runs)
@@ -132,6 +133,8 @@ def main():
     parser.add_argument("--reports", type=pathlib.Path, default=pathlib.Path("reports"))
     parser.add_argument("--max-seconds", type=float, default=math.inf,
                         help="start no pair after this time")
+    parser.add_argument("--suites", nargs="+", choices=suites(), default=list(suites()), metavar="SUITE",
+                        help=f"suites to measure, in this order (all): {', '.join(suites())}")
     parser.add_argument("--only", default="", help="select pairs whose arguments contain this text")
     options = parser.parse_args()
     pairs = measure_all(options)
