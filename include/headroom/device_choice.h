@@ -24,7 +24,7 @@ struct DeviceQuestion {
   WorkloadImages images;  ///< of one sequence
   WorkloadAudio audio;    ///< of one sequence
   /// To try; an empty one: as stored. Of further ones, those that save a tenth of its bytes stay.
-  std::vector<std::optional<WeightType>> weights;
+  std::vector<std::optional<WeightForm>> weights;
   std::vector<MachineProfile> machines;
   std::int64_t most_devices = 8;              ///< of one machine
   std::map<std::string, double> hour_prices;  ///< of one device, by machine, in any currency

@@ -49,7 +49,7 @@ struct PlanQuery {
   /// Memory of the runtime on every device; empty: by DeviceRates::runtime.
   std::optional<Integer> overhead_bytes;
   // serve
-  std::optional<WeightType> weights;   ///< that they are converted to; default: as stored
+  std::optional<WeightForm> weights;   ///< that they are converted to; default: as stored
   DType kv_dtype = DType::bfloat16;    ///< counted for traffic and time
   KvCacheRequest kv_cache;             ///< types and policy of the memory that it takes
   std::int64_t prefill_tokens = 2048;  ///< longest chunk of a prompt in one pass

@@ -25,7 +25,7 @@ struct PlanResult {
 
 /// Serving with other storage formats of weights and KV-cache.
 struct FormatFit {
-  std::optional<WeightType> weights;  ///< empty: as stored
+  std::optional<WeightForm> weights;  ///< empty: as stored
   DType kv_dtype = DType::bfloat16;
   Integer total_bytes = 0;
   bool fits = false;
@@ -39,7 +39,7 @@ struct OtherPlan {
   std::optional<std::int64_t> micro_batch{};  ///< training only
 };
 struct OtherFormats {
-  std::optional<WeightType> weights;  ///< empty: as stored
+  std::optional<WeightForm> weights;  ///< empty: as stored
   DType kv_dtype = DType::bfloat16;
 };
 struct OtherRecomputation {

@@ -214,7 +214,7 @@ struct SweepGrid {
   Kernels kernels = Kernels::reference;
   std::vector<AttentionImplementation> attention;
   std::vector<Recompute> recompute;
-  std::vector<WeightType> weights;
+  std::vector<WeightForm> weights;
   std::vector<DType> dtype;
   std::vector<DType> arithmetic;
   std::vector<KvTypes> kv_types;

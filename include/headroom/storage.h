@@ -19,8 +19,8 @@
 
 namespace headroom {
 
-/// `spec` with its weights converted to `type`.
-[[nodiscard]] ModelSpec stored_as(ModelSpec spec, WeightType type);
+/// `spec` with its weights converted to `form`.
+[[nodiscard]] ModelSpec stored_as(ModelSpec spec, const WeightForm& form);
 
 /// Bytes of one weight, all its copies together.
 struct StoredWeight {
@@ -90,11 +90,11 @@ struct InferenceRecipeInfo {
 /// The graph of `spec` with its weights as they are stored. Throws as build_graph does.
 [[nodiscard]] Graph build_stored_graph(const ModelSpec& spec, const GraphOptions& options);
 
-/// `spec` with its weights converted to `type`; unchanged without one.
-[[nodiscard]] ModelSpec converted(ModelSpec spec, std::optional<WeightType> type);
+/// `spec` with its weights converted to `form`; unchanged without one.
+[[nodiscard]] ModelSpec converted(ModelSpec spec, const std::optional<WeightForm>& form);
 
-/// "int4"; without a type "stored", as the files store them.
-[[nodiscard]] std::string_view name_of(std::optional<WeightType> type) noexcept;
+/// "int4", "fp8-128x128-s32"; without a form "stored", as the files store them.
+[[nodiscard]] std::string name_of(const std::optional<WeightForm>& form);
 
 // KV-cache memory beyond the ideal: quantised keys and values with their scales, the memory that an
 // engine holds in the steady state, and the memory that it reserves. Counted from the graph's cache

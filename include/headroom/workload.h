@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "headroom/group_format.h"
 #include "headroom/model_spec.h"
 
 namespace headroom {
@@ -23,6 +25,7 @@ enum class Phase {
 enum class DType { float32, float16, bfloat16, float8, int8, float4, int4 };
 /// Types that a model's weights can be converted to. Each stands for a recipe with its real mix of
 /// formats: `q4_k_m` keeps some matrices in Q6_K, `float8` the embeddings and the head in 16 bit.
+/// Those from `q8_0` on are mixes of llama.cpp's quantize.
 enum class WeightType {
   float32,
   bfloat16,
@@ -38,7 +41,17 @@ enum class WeightType {
   q5_k_m,
   q4_k_m,
   q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k_m,
+  iq4_nl,
+  iq4_xs,
 };
+/// A named type, or a form of groups with scales for the matrices of the layers, beside which all
+/// else has 16 bits.
+using WeightForm = std::variant<WeightType, GroupFormat>;
 enum class AttentionImplementation {
   eager,  ///< scores, softmax and context in sequence, over all s × t pairs
   fused,  ///< one kernel that never stores s × t scores and skips masked pairs
@@ -164,8 +177,8 @@ struct Workload {
   /// Bytes per dropout-mask element: 1 as on CUDA. (PyTorch's CPU dropout stores the mask in the
   /// activation's type.)
   std::int64_t mask_bytes = 1;
-  /// Type to convert weights to; empty: as stored.
-  std::optional<WeightType> weights{};
+  /// Form to convert weights to; empty: as stored.
+  std::optional<WeightForm> weights{};
   /// Type of the layers' GEMMs (is_layer_gemm); empty: `dtype`.
   std::optional<DType> arithmetic{};
 
@@ -197,7 +210,7 @@ struct WorkloadRequest {
   /// float32.
   std::optional<DType> dtype;
   std::optional<DType> kv_dtype;      ///< default: the config's, else `dtype`
-  std::optional<WeightType> weights;  ///< default: as stored
+  std::optional<WeightForm> weights;  ///< default: as stored
   /// Of the layers' GEMMs. Default: what the config states of its stored weights, else `dtype`.
   std::optional<DType> arithmetic;
   std::optional<AttentionImplementation> attention;  ///< default: eager
@@ -314,6 +327,7 @@ struct PatchPlace {
 [[nodiscard]] std::string_view name_of(Phase phase) noexcept;
 [[nodiscard]] std::string_view name_of(DType dtype) noexcept;
 [[nodiscard]] std::string_view name_of(WeightType type) noexcept;
+[[nodiscard]] std::string name_of(const WeightForm& form);
 [[nodiscard]] std::string_view name_of(AttentionImplementation attention) noexcept;
 [[nodiscard]] std::string_view name_of(LatentAttention latent) noexcept;
 [[nodiscard]] std::string_view name_of(Logits logits) noexcept;

@@ -151,8 +151,7 @@ void add_analyze(Command root) {
   Command command = root.add_command("analyze", "Count parameters, FLOPs, memory and KV-cache");
   add_models_argument(command, options->models);
   add_reading_options(command, options->reading);
-  add_workload_options(command, options->reading, options->request, options->kv_cache,
-                       options->variations);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_choice(command, "--convention", options->convention, convention_choices(),
              "FLOP counting convention (headroom)");
   add_time_options(command, *options);

@@ -139,8 +139,7 @@ void add_compare(Command root, int& status) {
   const InferenceOptions inference =
       add_inference_options(command, options->request, options->variations);
   options->workload = inference.sizes;
-  for (const auto& more :
-       {inference.others, add_type_options(command, options->reading, options->request)}) {
+  for (const auto& more : {inference.others, add_type_options(command, options->request)}) {
     options->workload.insert(options->workload.end(), more.begin(), more.end());
   }
   options->run_options = add_run_options(command, options->run, options->variations);

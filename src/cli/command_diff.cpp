@@ -63,8 +63,7 @@ void add_diff(Command root) {
   command.add_arguments("model_b", "MODEL_B", options->others, 0,
                         "The other models, each compared with the baseline");
   add_reading_options(command, options->reading);
-  add_workload_options(command, options->reading, options->request, options->kv_cache,
-                       options->variations);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

@@ -158,8 +158,7 @@ void add_explain(Command root, int& status) {
       command, "--new-tokens", kNewTokens,
       [options](std::int64_t count) { options->new_tokens = count; },
       "With --what kv: adds the cache after generating N tokens");
-  add_workload_options(command, options->reading, options->request, options->kv_cache,
-                       options->variations);
+  add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

@@ -22,7 +22,6 @@
 #include "quantization/group_format.h"
 #include "rank_runs.h"
 #include "run_options.h"
-#include "run_weights.h"
 #include "safetensors_writer.h"
 #include "saved_run.h"
 #include "session.h"
@@ -32,6 +31,7 @@
 #include "variations.h"
 #include "waiting_threads.h"
 #include "weight_reader.h"
+#include "weight_words.h"
 
 namespace headroom::cli {
 namespace {
@@ -45,7 +45,6 @@ struct MeasureCommand {
   ModelReading reading;
   WorkloadRequest request;
   measured::MeasureOptions options;
-  std::optional<detail::DrawnType> drawn;
   std::string checkpoint;
   std::string input;
   std::vector<std::int64_t> tokens;
@@ -111,7 +110,7 @@ std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
 
 /// Throws unless bfloat16 activations have bfloat16 weights, and instructions.
 void require_bfloat16_products(const MeasureCommand& command, const Workload& workload) {
-  if (workload.weights != WeightType::bfloat16) {
+  if (workload.weights != WeightForm(WeightType::bfloat16)) {
     throw_invalid_input("bfloat16 activations multiply bfloat16 weights only",
                         "add --weights bfloat16");
   }
@@ -123,9 +122,14 @@ void require_bfloat16_products(const MeasureCommand& command, const Workload& wo
               "leave out --activations, or use --backend onednn on a processor with AVX512-BF16");
 }
 
+/// Name of the type that plain weights are held in.
+std::string held_type(const Workload& workload) {
+  return name_of(workload.weights.value_or(WeightType::float32));
+}
+
 /// Refuses `path` for weights that are not quantised.
 [[noreturn]] void throw_without_choice(measured::ActivationPath path, const Workload& workload) {
-  const std::string_view held = name_of(workload.weights.value_or(WeightType::float32));
+  const std::string held = held_type(workload);
   if (path == measured::ActivationPath::int8) {
     throw_invalid_input(
         fmt::format("int8 activations multiply quantised weights only, and these are held as {}",
@@ -148,8 +152,8 @@ void choose_activations(MeasureCommand& command, const Workload& workload, Store
   }
   const bool in_blocks = stored == StoredWeights::gguf ||
                          (stored == StoredWeights::random && !detail::runs_in_groups(spec));
-  const bool widens =
-      workload.weights == WeightType::bfloat16 && command.activations == ActivationPath::float32;
+  const bool widens = workload.weights == WeightForm(WeightType::bfloat16) &&
+                      command.activations == ActivationPath::float32;
   if (stored == StoredWeights::none && command.activations && !widens) {
     throw_without_choice(*command.activations, workload);
   }
@@ -157,17 +161,12 @@ void choose_activations(MeasureCommand& command, const Workload& workload, Store
       command.activations.value_or(in_blocks ? ActivationPath::int8 : ActivationPath::float32);
 }
 
-/// Name of the type of random weights that the command asks for.
-std::string drawn_type(const MeasureCommand& command, const Workload& workload) {
-  return command.drawn ? name_of(*command.drawn) : std::string(name_of(*workload.weights));
-}
-
 /// Sets the types in which the weights are held, and those of `model` to match: random ones in the
 /// type asked for, those of a GGUF file or of quantised safetensors as stored unless another type
 /// is asked for.
 void choose_storage(MeasureCommand& command, const Workload& workload, const fs::path& weights,
                     Model& model) {
-  const StoredWeights stored = stored_weights_of(workload, command.drawn, weights);
+  const StoredWeights stored = stored_weights_of(workload, weights);
   command.options.storage =
       stored == StoredWeights::none ? storage_of(workload) : measured::HeldType::stored;
   switch (stored) {
@@ -177,10 +176,10 @@ void choose_storage(MeasureCommand& command, const Workload& workload, const fs:
     case StoredWeights::random:
       if (!weights.empty()) {
         throw_invalid_input(fmt::format("--weights {} converts no files; {} runs as it is stored",
-                                        drawn_type(command, workload), weights.string()),
+                                        name_of(*workload.weights), weights.string()),
                             "leave out --weights, or draw weights with --checkpoint random");
       }
-      model.spec = stored_random(model.spec, workload.weights, command.drawn).value();
+      model.spec = stored_as(std::move(model.spec), *workload.weights);
       break;
     case StoredWeights::gguf:
       model.weight_files = weights.string();
@@ -288,7 +287,7 @@ Measured measure_one(MeasureCommand command) {
   if (in_files_as_stored && command.options.storage != measured::HeldType::stored) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
                                 with_separators(inspect(weights.string()).weights.bytes),
-                                name_of(workload.weights.value_or(WeightType::float32))));
+                                held_type(workload)));
   }
   if (measurement.interrupted) notes.push_back(interruption_note());
   return {std::move(measurement), std::move(notes)};
@@ -399,9 +398,7 @@ void run_measure(MeasureCommand& command) {
 
 /// Refuses files, which --weights once took, with their own option.
 void refuse_files_as_weights(const std::string& word) {
-  const auto is_word = [&](const auto& choice) { return choice.first == word; };
-  const bool is_type =
-      std::ranges::any_of(weight_type_choices(), is_word) || detail::drawn_type_named(word);
+  const bool is_type = detail::weight_form_named(word).has_value();
   if (is_type || (word != "random" && !fs::exists(word))) return;
   throw_invalid_input("--weights takes a type; --checkpoint takes the files",
                       fmt::format("use --checkpoint {}", word));
@@ -424,10 +421,10 @@ void add_measure_options(Command app, MeasureCommand& command) {
       .group("Run");
   const auto set_weights = [&](const std::string& word) {
     refuse_files_as_weights(word);
-    cli::set_weights(word, WeightUse::run, command.request.weights, command.drawn);
+    command.request.weights = parse_weights("--weights", word, WeightUse::run);
   };
   app.add_text(
-         "--weights", weight_words(WeightUse::run), set_weights,
+         "--weights", weight_choices(WeightUse::run), set_weights,
          "Type to hold weights in (quantised files as stored, others float32); types of fewer "
          "bits are for random weights, FORMAT is one in groups such as fp8-128x128-s32")
       .group("Run");

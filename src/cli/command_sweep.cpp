@@ -35,6 +35,19 @@ void add_length_axis(Command app, const std::string& names, std::vector<std::int
   app.add_text(names, "GRID", set, description).group("Grid");
 }
 
+void add_weights_axis(Command app, std::vector<WeightForm>& target) {
+  const char* const names = "--weights";
+  const auto set = [&target, names](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      target.push_back(parse_weights(names, word, WeightUse::counted));
+    }
+  };
+  app.add_list(names, weight_choices(WeightUse::counted), set,
+               "Types to convert weights to (as stored); FORMAT is one in groups such as "
+               "fp8-128x128-s32")
+      .group("Grid");
+}
+
 void add_dtype_axis(Command app, std::vector<DType>& target) {
   const auto set = [&target](const std::vector<std::string>& words) {
     for (const std::string& word : words) {
@@ -87,8 +100,7 @@ void add_grid(Command app, SweepGrid& grid) {
                   "Tokens of an encoder-decoder's encoder input, or text tokens of a diffusion "
                   "transformer (128; speech: the whole trained window; diffusion: its pipeline's "
                   "maximum)");
-  add_axis(app, "--weights", grid.weights, weight_type_choices(),
-           "Types to convert weights to (as stored)");
+  add_weights_axis(app, grid.weights);
   add_dtype_axis(app, grid.dtype);
   add_axis(app, "--arithmetic", grid.arithmetic, arithmetic_choices(),
            "Compute types of the layers' GEMMs (the config's for its quantised layers, else as "

@@ -92,7 +92,7 @@ PreparedRanks prepare(const CompareCommand& command) {
   prepared.model = command.reading.load(command.model);
   const ModelSpec& spec = prepared.model.spec;
   prepared.notes = notes_on_config(spec);
-  require_plain(command.request.weights, command.reading.weights);
+  require_plain(command.request.weights);
   prepared.workload = workload_of_run(command.request, command.run.phase, spec);
   prepared.run.storage = storage_of(prepared.workload);
   measured::require_runnable(spec);

@@ -58,7 +58,7 @@ std::vector<MachineProfile> machines_like(const std::string& text) {
 }
 
 /// As stored, and the types that serving engines convert to, narrower than that.
-std::vector<std::optional<WeightType>> weights_of(const PlanOptions& options) {
+std::vector<std::optional<WeightForm>> weights_of(const PlanOptions& options) {
   if (options.weights) return {*options.weights};
   return {std::nullopt, WeightType::float8, WeightType::int4};
 }

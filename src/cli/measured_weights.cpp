@@ -2,7 +2,6 @@
 
 #include "checkpoint.h"
 #include "gguf.h"
-#include "headroom/storage.h"
 #include "run_options.h"
 #include "weight_reader.h"
 
@@ -13,19 +12,8 @@ bool is_quantised(const std::filesystem::path& files) {
   return checkpoint::is_gguf(files) || detail::has_packed_weights(files);
 }
 
-std::optional<ModelSpec> stored_random(const ModelSpec& spec, std::optional<WeightType> weights,
-                                       const std::optional<detail::DrawnType>& drawn) {
-  if (drawn) return drawn_as(spec, *drawn);
-  Workload workload;
-  workload.weights = weights;
-  if (storage_of(workload) != measured::HeldType::stored) return std::nullopt;
-  return stored_as(spec, *weights);
-}
-
-StoredWeights stored_weights_of(const Workload& workload,
-                                const std::optional<detail::DrawnType>& drawn,
-                                const std::filesystem::path& files) {
-  if (drawn || storage_of(workload) == measured::HeldType::stored) return StoredWeights::random;
+StoredWeights stored_weights_of(const Workload& workload, const std::filesystem::path& files) {
+  if (storage_of(workload) == measured::HeldType::stored) return StoredWeights::random;
   if (workload.weights || files.empty()) return StoredWeights::none;
   if (checkpoint::is_gguf(files)) return StoredWeights::gguf;
   return detail::has_packed_weights(files) ? StoredWeights::packed : StoredWeights::none;

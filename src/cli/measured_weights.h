@@ -3,9 +3,7 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 
-#include "drawn_type.h"
 #include "headroom/workload.h"
 #include "measure.h"
 #include "weights.h"
@@ -16,20 +14,12 @@ namespace headroom::cli {
 /// packed in quantised safetensors.
 enum class StoredWeights { none, random, gguf, packed };
 
-/// `spec` with its weights in `drawn` if set, else in `weights` if it has fewer than 16 bits; empty
-/// for other types.
-[[nodiscard]] std::optional<ModelSpec> stored_random(const ModelSpec& spec,
-                                                     std::optional<WeightType> weights,
-                                                     const std::optional<detail::DrawnType>& drawn);
-
 /// Returns whether `files` have weights that run as they are stored unless another type is asked
 /// for. False for no files.
 [[nodiscard]] bool is_quantised(const std::filesystem::path& files);
 
-/// How the weights of `workload`, in `drawn` if set, from `files`, empty for random ones, are
-/// stored in the run.
+/// How the weights of `workload` from `files`, empty for random ones, are stored in the run.
 [[nodiscard]] StoredWeights stored_weights_of(const Workload& workload,
-                                              const std::optional<detail::DrawnType>& drawn,
                                               const std::filesystem::path& files);
 
 /// Opens `files`, or draws weights if there are none. Throws Error{invalid_input}.

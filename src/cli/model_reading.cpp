@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <utility>
-
 #include "headroom/error.h"
 
 namespace headroom::cli {
@@ -26,9 +24,6 @@ void refuse_unread_keys(const Model& model, const std::string& name) {
 Model ModelReading::load(const std::string& name) const {
   Model model = load_model(name);
   if (strict) refuse_unread_keys(model, name);
-  if (!weights) return model;
-  model.spec = drawn_as(std::move(model.spec), *weights);
-  model.weight_files.clear();
   return model;
 }
 

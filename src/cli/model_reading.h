@@ -1,22 +1,18 @@
 // How a command reads its models.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "command_line.h"
-#include "drawn_type.h"
 #include "headroom/model_source.h"
 
 namespace headroom::cli {
 
 struct ModelReading {
   bool strict = false;  ///< refuses every key that headroom does not know
-  /// Type that the weights are converted to, of those that WeightType lacks.
-  std::optional<detail::DrawnType> weights{};
 
-  /// `load_model(name)`, converted; then without its files. Throws Error{invalid_input} as it does,
-  /// and for a strict reading that meets an unknown key.
+  /// `load_model(name)`. Throws Error{invalid_input} as it does, and for a strict reading that
+  /// meets an unknown key.
   [[nodiscard]] Model load(const std::string& name) const;
 };
 

@@ -52,13 +52,12 @@ Option add_image_size(Command command, std::optional<ImageSize>& size, const cha
   return command.add_text(name, "HxW", set, description).group("Workload");
 }
 
-void add_phase_and_training(Command command, ModelReading& reading, WorkloadRequest& request,
-                            Variations& variations) {
+void add_phase_and_training(Command command, WorkloadRequest& request, Variations& variations) {
   add_choice(command, "--phase", request.phase, phase_choices(),
              "Forward pass or training step (prefill)")
       .group("Workload");
   (void)add_inference_options(command, request, variations);
-  (void)add_type_options(command, reading, request);
+  (void)add_type_options(command, request);
   const Choices<LatentAttention> latent{{"absorbed", LatentAttention::absorbed},
                                         {"naive", LatentAttention::naive}};
   add_choice(command, "--latent", request.latent, latent,
@@ -279,9 +278,9 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
   return options;
 }
 
-void add_workload_options(Command command, ModelReading& reading, WorkloadRequest& request,
-                          KvCacheRequest& kv_cache, Variations& variations) {
-  add_phase_and_training(command, reading, request, variations);
+void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                          Variations& variations) {
+  add_phase_and_training(command, request, variations);
   (void)add_kv_cache_options(command, kv_cache, "KV-cache");
 }
 

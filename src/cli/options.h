@@ -137,15 +137,14 @@ inline constexpr const char* kAudioSecondsHelp = "Seconds of each clip (30)";
 void add_tower_options(Command command, PlanQuery& query);
 
 class Variations;
-struct ModelReading;
 
 /// Adds lengths and attention. Lengths may have several values, which go to `variations`.
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
                                        Variations& variations);
 /// Adds the inference options, types, phase, training options, and every type, scale and policy of
 /// a KV-cache.
-void add_workload_options(Command command, ModelReading& reading, WorkloadRequest& request,
-                          KvCacheRequest& kv_cache, Variations& variations);
+void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                          Variations& variations);
 
 /// Parses a list of "q8_0", "k=q8_0", "v=float16" and "k=q8_0,v=float16"; the last is one value.
 /// Throws a usage error.

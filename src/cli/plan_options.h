@@ -31,7 +31,7 @@ struct PlanOptions {
   std::optional<AttentionImplementation> attention;
   KvCacheRequest kv_cache;
   std::optional<DType> dtype;
-  std::optional<WeightType> weights;
+  std::optional<WeightForm> weights;
   std::optional<DType> arithmetic;
   std::variant<std::monostate, Recipe, InferenceRecipe> recipe;
   std::optional<InferenceRecipe> dtype_recipe;  ///< of a --dtype of 8 bits

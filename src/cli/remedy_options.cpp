@@ -28,23 +28,22 @@ std::vector<OptionValue> options_of(const OtherPlan& other) {
 
 std::vector<OptionValue> options_of(const Remedy& remedy) {
   using Options = std::vector<OptionValue>;
-  return std::visit(
-      Overloaded{[](const OtherPlan& other) { return options_of(other); },
-                 [](const OtherFormats& other) {
-                   return Options{
-                       {"--weights", other.weights ? std::string(name_of(*other.weights)) : ""},
-                       {"--kv-dtype", std::string(name_of(other.kv_dtype))}};
-                 },
-                 [](const OtherRecomputation& other) {
-                   return Options{{"--recompute", name_of(other.recompute)}};
-                 },
-                 [](const ShorterContext& shorter) {
-                   return Options{{"--seq", std::to_string(shorter.seq_len)}};
-                 },
-                 [](const SmallerBatch& smaller) {
-                   return Options{{"--batch", std::to_string(smaller.batch_size)}};
-                 }},
-      remedy);
+  return std::visit(Overloaded{[](const OtherPlan& other) { return options_of(other); },
+                               [](const OtherFormats& other) {
+                                 return Options{
+                                     {"--weights", other.weights ? name_of(*other.weights) : ""},
+                                     {"--kv-dtype", std::string(name_of(other.kv_dtype))}};
+                               },
+                               [](const OtherRecomputation& other) {
+                                 return Options{{"--recompute", name_of(other.recompute)}};
+                               },
+                               [](const ShorterContext& shorter) {
+                                 return Options{{"--seq", std::to_string(shorter.seq_len)}};
+                               },
+                               [](const SmallerBatch& smaller) {
+                                 return Options{{"--batch", std::to_string(smaller.batch_size)}};
+                               }},
+                    remedy);
 }
 
 }  // namespace headroom::cli

@@ -16,8 +16,8 @@ namespace headroom::cli {
 namespace {
 
 /// Types that kernels read value by value.
-bool is_plain(WeightType type) {
-  return type == WeightType::float32 || type == WeightType::bfloat16;
+bool is_plain(const WeightForm& form) {
+  return form == WeightForm(WeightType::float32) || form == WeightForm(WeightType::bfloat16);
 }
 
 /// Shows the fraction of the parameters that are loaded.
@@ -117,17 +117,15 @@ void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase) {
                "leave it out, or add --phase generate");
 }
 
-void require_runs(std::optional<WeightType> weights) {
-  if (weights != WeightType::float16) return;
+void require_runs(const std::optional<WeightForm>& weights) {
+  if (weights != WeightForm(WeightType::float16)) return;
   throw_invalid_input("no kernel runs float16 weights",
                       "use float32, bfloat16, or a type of fewer bits such as q8_0 or int8");
 }
 
-void require_plain(std::optional<WeightType> weights,
-                   const std::optional<detail::DrawnType>& drawn) {
-  if (!drawn && (!weights || is_plain(*weights))) return;
-  throw_invalid_input(fmt::format("{} weights are compared on one process only",
-                                  drawn ? name_of(*drawn) : std::string(name_of(*weights))),
+void require_plain(const std::optional<WeightForm>& weights) {
+  if (!weights || is_plain(*weights)) return;
+  throw_invalid_input(fmt::format("{} weights are compared on one process only", name_of(*weights)),
                       "use --weights float32 or bfloat16, or one process");
 }
 
@@ -147,7 +145,7 @@ Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase, const Mod
 }
 
 measured::HeldType storage_of(const Workload& workload) {
-  if (workload.weights == WeightType::bfloat16) return measured::HeldType::bfloat16;
+  if (workload.weights == WeightForm(WeightType::bfloat16)) return measured::HeldType::bfloat16;
   const bool stored = workload.weights && !is_plain(*workload.weights);
   return stored ? measured::HeldType::stored : measured::HeldType::float32;
 }

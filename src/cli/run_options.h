@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "backend_option.h"
-#include "drawn_type.h"
 #include "measure.h"
 #include "options.h"
 #include "variations.h"
@@ -26,10 +25,9 @@ RunOptions add_run_options(Command command, measured::MeasureOptions& options,
 void refuse_ignored_options(const RunOptions& options, MeasuredPhase phase);
 
 /// Throws Error{invalid_input} for weights that the kernels cannot run.
-void require_runs(std::optional<WeightType> weights);
+void require_runs(const std::optional<WeightForm>& weights);
 /// Throws Error{invalid_input} for weights in fewer bits, which one process compares.
-void require_plain(std::optional<WeightType> weights,
-                   const std::optional<detail::DrawnType>& drawn);
+void require_plain(const std::optional<WeightForm>& weights);
 /// The workload of the run's first pass. Throws Error{invalid_input} if the model cannot generate,
 /// or if the kernels do not support the types.
 [[nodiscard]] Workload workload_of_run(WorkloadRequest request, MeasuredPhase phase,

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
-#include "run_weights.h"
+#include "weight_words.h"
 
 namespace headroom::cli {
 namespace {
@@ -13,22 +13,26 @@ namespace {
 constexpr const char* kTypesGroup = "Types";
 constexpr const char* kActivationTypes = "auto|float32|float16|bfloat16";
 constexpr const char* kWeightsHelp =
-    "Type to convert weights to (as stored); fp32, fp16, bf16 and fp8 are short forms";
+    "Type to convert weights to (as stored); fp32, fp16, bf16 and fp8 are short forms; FORMAT is "
+    "one in groups such as fp8-128x128-s32";
 constexpr const char* kTypeWords = "auto|float32|float16|bfloat16|fp8|int8";
 
 }  // namespace
 
-Choices<WeightType> weight_type_choices() {
-  return {{"float32", WeightType::float32},   {"fp32", WeightType::float32},
-          {"bfloat16", WeightType::bfloat16}, {"bf16", WeightType::bfloat16},
-          {"float16", WeightType::float16},   {"fp16", WeightType::float16},
-          {"half", WeightType::float16},      {"float8", WeightType::float8},
-          {"fp8", WeightType::float8},        {"int8", WeightType::int8},
-          {"int4", WeightType::int4},         {"nf4", WeightType::nf4},
-          {"mxfp4", WeightType::mxfp4},       {"nvfp4", WeightType::nvfp4},
-          {"q8_0", WeightType::q8_0},         {"q6_k", WeightType::q6_k},
-          {"q5_k_m", WeightType::q5_k_m},     {"q4_k_m", WeightType::q4_k_m},
-          {"q4_0", WeightType::q4_0}};
+std::string weight_choices(WeightUse use) {
+  std::string words;
+  for (const auto& [word, type] : detail::weight_words()) {
+    const bool is_listed = use == WeightUse::counted || type != WeightType::float16;
+    if (word == name_of(type) && is_listed) words += fmt::format("{}|", word);
+  }
+  return words + "FORMAT";
+}
+
+WeightForm parse_weights(const std::string& names, const std::string& word, WeightUse use) {
+  if (const auto form = detail::weight_form_named(word)) return *form;
+  std::vector<std::string> known;
+  for (const detail::WeightWord& one : detail::weight_words()) known.emplace_back(one.word);
+  refuse_word(names, word, known, weight_choices(use));
 }
 
 Choices<DType> arithmetic_choices() {
@@ -86,19 +90,12 @@ std::optional<DType> parse_activation_type(const std::string& names, const std::
       fmt::format("use --weights {0} for the weights, --arithmetic {0} for the GEMMs", word));
 }
 
-Option add_weights_option(Command command, std::optional<WeightType>& weights) {
-  return add_choice(command, "--weights", weights, weight_type_choices(), kWeightsHelp)
-      .group(kTypesGroup);
-}
-
-Option add_weights_option(Command command, std::optional<WeightType>& weights,
-                          std::optional<detail::DrawnType>& drawn) {
-  const auto set = [&weights, &drawn](const std::string& word) {
-    set_weights(word, WeightUse::counted, weights, drawn);
+Option add_weights_option(Command command, std::optional<WeightForm>& weights) {
+  const char* const names = "--weights";
+  const auto set = [&weights, names](const std::string& word) {
+    weights = parse_weights(names, word, WeightUse::counted);
   };
-  return command
-      .add_text("--weights", weight_words(WeightUse::counted), set,
-                std::string(kWeightsHelp) + "; FORMAT is one in groups such as fp8-128x128-s32")
+  return command.add_text(names, weight_choices(WeightUse::counted), set, kWeightsHelp)
       .group(kTypesGroup);
 }
 
@@ -138,24 +135,22 @@ Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) 
       .group(kTypesGroup);
 }
 
-std::vector<Option> add_type_options(Command command, ModelReading& reading,
-                                     WorkloadRequest& request) {
+std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
   const auto set_recipe = [&request](InferenceRecipe recipe) {
     request.weights = info(recipe).weights;
     request.arithmetic = info(recipe).arithmetic;
   };
   // Callbacks run in the order of the options here: --weights stands beside an 8-bit --dtype.
-  const auto set_short_recipe = [&reading, &request, set_recipe](InferenceRecipe recipe) {
-    const std::optional<WeightType> chosen = request.weights;
+  const auto set_short_recipe = [&request, set_recipe](InferenceRecipe recipe) {
+    const std::optional<WeightForm> chosen = request.weights;
     set_recipe(recipe);
-    if (chosen || reading.weights) request.weights = chosen;
+    if (chosen) request.weights = chosen;
   };
-  const auto set = [&reading, set_recipe](const std::string& word) {
-    reading.weights.reset();
+  const auto set = [set_recipe](const std::string& word) {
     count_as_given({"weights", "arithmetic"});
     set_recipe(value_of("--recipe", word, inference_recipe_choices()));
   };
-  return {add_weights_option(command, request.weights, reading.weights),
+  return {add_weights_option(command, request.weights),
           add_dtype_option(command, request.dtype, set_short_recipe,
                            "Type of activations (auto: the config's torch_dtype if it has 16 bits, "
                            "else float32)"),

@@ -6,14 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "drawn_type.h"
 #include "headroom/storage.h"
-#include "model_reading.h"
 #include "options.h"
 
 namespace headroom::cli {
 
-[[nodiscard]] Choices<WeightType> weight_type_choices();
+/// Use of weights: `run` leaves out float16, which no kernel runs.
+enum class WeightUse { counted, run };
+
+/// Words of help of --weights: the names of WeightType, and FORMAT for those of groups.
+[[nodiscard]] std::string weight_choices(WeightUse use);
+/// The form that `word` names. Throws a usage error with the words of `use`.
+[[nodiscard]] WeightForm parse_weights(const std::string& names, const std::string& word,
+                                       WeightUse use);
+
 /// Types of GEMMs.
 [[nodiscard]] Choices<DType> arithmetic_choices();
 [[nodiscard]] Choices<InferenceRecipe> inference_recipe_choices();
@@ -31,10 +37,7 @@ struct TypeWord {
                                                          const std::string& word);
 
 /// Adds --weights.
-Option add_weights_option(Command command, std::optional<WeightType>& weights);
-/// Likewise; `drawn` takes the types beside those of WeightType.
-Option add_weights_option(Command command, std::optional<WeightType>& weights,
-                          std::optional<detail::DrawnType>& drawn);
+Option add_weights_option(Command command, std::optional<WeightForm>& weights);
 /// Adds --dtype for activations alone; `description` names its default.
 Option add_activation_type_option(Command command, std::optional<DType>& dtype,
                                   const char* description);
@@ -44,9 +47,7 @@ Option add_dtype_option(Command command, std::optional<DType>& dtype,
                         const char* description);
 /// Adds --arithmetic.
 Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic);
-/// Adds --weights, whose types beside those of WeightType the models are read in, --dtype,
-/// --arithmetic and --recipe.
-std::vector<Option> add_type_options(Command command, ModelReading& reading,
-                                     WorkloadRequest& request);
+/// Adds --weights, --dtype, --arithmetic and --recipe.
+std::vector<Option> add_type_options(Command command, WorkloadRequest& request);
 
 }  // namespace headroom::cli

@@ -90,7 +90,7 @@ KernelTable read_gemm_table(const Reader& reader, KernelKind kind) {
 bool is_stored_format(const std::string& format) {
   if (std::ranges::find(block_formats(), format) != block_formats().end()) return true;
   const auto groups = detail::group_format_named(format);
-  return groups && detail::name_of(*groups) == format;
+  return groups && name_of(*groups) == format;
 }
 
 std::vector<StoredGemm> read_stored_gemms(const Reader& reader) {

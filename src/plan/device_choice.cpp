@@ -15,7 +15,7 @@ constexpr double kSecondsPerHour = 3600;
 
 /// The query with weights of this type. Converted weights are multiplied in the type of the
 /// activations, unless another is asked for.
-PlanQuery query_with(const DeviceQuestion& question, const std::optional<WeightType>& weights) {
+PlanQuery query_with(const DeviceQuestion& question, const std::optional<WeightForm>& weights) {
   PlanQuery query = question.query;
   query.weights = weights;
   if (weights) query.arithmetic = question.arithmetic;
@@ -43,19 +43,19 @@ Integer weight_bytes_of(const DeviceQuestion& question, const PlanQuery& query) 
 /// Leaves out types that save less than a tenth of the stored bytes, such as 8 bits of a model that
 /// is published in 8 bits.
 void keep_smaller_types(DeviceQuestion& question) {
-  const auto bytes_of = [&](const std::optional<WeightType>& weights) {
+  const auto bytes_of = [&](const std::optional<WeightForm>& weights) {
     return weight_bytes_of(question, query_with(question, weights));
   };
   if (question.weights.size() < 2 || question.weights.front()) return;
   const Integer most = bytes_of(std::nullopt) / 10 * 9;
-  std::erase_if(question.weights, [&](const std::optional<WeightType>& weights) {
+  std::erase_if(question.weights, [&](const std::optional<WeightForm>& weights) {
     return weights && bytes_of(weights) > most;
   });
 }
 
 /// True if some column has weights in ggml's blocks.
 bool has_llama_cpp_column(const DeviceQuestion& question) {
-  return std::ranges::any_of(question.weights, [&](const std::optional<WeightType>& weights) {
+  return std::ranges::any_of(question.weights, [&](const std::optional<WeightForm>& weights) {
     return runs_in_llama_cpp(question.model.spec, query_with(question, weights), {});
   });
 }

@@ -23,6 +23,10 @@ DeviceRates with_llama_cpp(DeviceRates rates, const SourcedEfficiency& reached,
   return rates;
 }
 
+/// Every mix of quantize has the rates of blocks, most of whose results are of Q4_K and Q8_0:
+/// ggml's kernels multiply all blocks by activations in int8, and the rate of memory counts their
+/// bytes. Groups of codes have those of serving engines for 16 bits, as int4: kernels widen the
+/// codes to the type of the activations.
 LlamaCppKernels kernels_of(const ModelSpec& spec, const PlanQuery& query) {
   return llama_cpp_kernels(converted(spec, query.weights), query.attention);
 }

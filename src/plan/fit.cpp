@@ -51,10 +51,10 @@ std::optional<PlanQuery> with_cache_type(PlanQuery query, DType type) {
 std::vector<FormatFit> format_fits(const PlanQuestion& question, const PlanRequest& request) {
   const bool cached = question.model.spec.main_stack().causal();
   std::vector<FormatFit> fits;
-  for (const std::optional<WeightType> weights :
-       {std::optional<WeightType>{}, std::optional{WeightType::bfloat16},
-        std::optional{WeightType::float8}, std::optional{WeightType::int8},
-        std::optional{WeightType::int4}}) {
+  using Weights = std::optional<WeightForm>;
+  for (const Weights& weights :
+       {Weights{}, Weights{WeightType::bfloat16}, Weights{WeightType::float8},
+        Weights{WeightType::int8}, Weights{WeightType::int4}}) {
     for (const DType kv_dtype : {DType::bfloat16, DType::float8}) {
       if (!cached && kv_dtype != DType::bfloat16) continue;
       std::optional<PlanQuery> query = with_cache_type(question.query, kv_dtype);

@@ -7,6 +7,7 @@
 
 #include "command_words.h"
 #include "engine_commands.h"
+#include "weight_commands.h"
 
 namespace headroom::detail {
 namespace {
@@ -17,27 +18,6 @@ std::string_view name_of_activations(DType type) {
 
 bool caches_in_float8(const PlanQuestion& question) {
   return question.query.kv_cache.key_type == KvType::float8;
-}
-
-/// Weights that the engine converts while it loads them, by `--quantization`. vLLM left
-/// bitsandbytes to a plugin.
-void add_weights(const PlanQuestion& question, CommandWords& words, EngineCommand& command) {
-  if (!question.query.weights) return;
-  const WeightType type = *question.query.weights;
-  if (type == WeightType::float8) return words.add("--quantization", "fp8");
-  if (type == WeightType::nf4 && command.engine == Engine::sglang) {
-    return words.add("--quantization", "bitsandbytes");
-  }
-  if (type == WeightType::nf4) {
-    command.notes.emplace_back(
-        "nf4 weights need vLLM's plugin for bitsandbytes, and then --quantization bitsandbytes");
-    return;
-  }
-  const bool is_plain = type == WeightType::bfloat16 || type == WeightType::float16;
-  if (is_plain) return;
-  command.notes.push_back(
-      fmt::format("no option converts weights to {}: name a repository that stores them so",
-                  name_of(question.query.weights)));
 }
 
 bool has_adapters(const PlanQuestion& question) {
@@ -171,7 +151,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   }
   words.add("--max-model-len", question.load.seq_len);
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
-  add_weights(question, words, command);
+  add_weights(question.query.weights, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
   note_nodes(question, choice,
@@ -201,7 +181,7 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   if (overlaps(plan)) words.add("--enable-two-batch-overlap");
   words.add("--context-length", question.load.seq_len);
   words.add("--max-running-requests", question.load.batch_size);
-  add_weights(question, words, command);
+  add_weights(question.query.weights, words, command);
   add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
   note_nodes(question, choice, "start it on each with --nnodes, --node-rank and --dist-init-addr",
@@ -224,10 +204,7 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   words.add("--max_seq_len", question.load.seq_len);
   words.add("--max_batch_size", sequences_per_replica(question, choice));
   note_replicas(plan, command);
-  if (question.query.weights) {
-    command.notes.emplace_back(
-        "weights are converted beforehand: name a checkpoint that stores them so");
-  }
+  note_tensorrt_llm_weights(question.query.weights, command);
   if (has_adapters(question)) {
     const Adapter& adapter = question.query.adapter;
     command.notes.push_back(

@@ -232,7 +232,7 @@ Integer load_peak_bytes(const ModelSpec& spec, const Workload& workload,
 }  // namespace detail
 
 bool has_narrow_weights(const Workload& workload) noexcept {
-  return workload.weights == WeightType::bfloat16;
+  return workload.weights == WeightForm(WeightType::bfloat16);
 }
 
 Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <variant>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
@@ -47,8 +49,10 @@ bool is_plain(const StorageFormat& format) {
          format.values.bits >= kLeastBits;
 }
 
-bool is_plain(WeightType type) {
-  return type == WeightType::float32 || type == WeightType::bfloat16 || type == WeightType::float16;
+bool is_plain(const WeightForm& form) {
+  constexpr std::array kPlain{WeightType::float32, WeightType::bfloat16, WeightType::float16};
+  const auto* const type = std::get_if<WeightType>(&form);
+  return type != nullptr && std::ranges::find(kPlain, *type) != kPlain.end();
 }
 
 /// Returns whether rows of `in` values fill whole blocks: of values, and of those that share a
@@ -69,7 +73,7 @@ bool fills_blocks(const StorageFormat& format, std::int64_t in) {
 
 /// headroom's kernels widen no float16 weights as they read them: `measure` refuses them, too.
 void require_held_type(const Workload& workload) {
-  if (workload.weights != WeightType::float16) return;
+  if (workload.weights != WeightForm(WeightType::float16)) return;
   throw Error(ErrorCode::invalid_input, "no kernel on this machine runs float16 weights", {},
               fmt::format("choose {0} float32 or bfloat16, or a datasheet such as {1} h100-80gb",
                           Setting::weights, Setting::machine));

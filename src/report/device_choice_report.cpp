@@ -23,11 +23,6 @@ bool decodes(const DeviceChoiceReport& report) {
 
 bool has_prices(const DeviceChoiceReport& report) { return !report.question.hour_prices.empty(); }
 
-/// "stored", "float8", …
-std::string words_of(const std::optional<WeightType>& weights) {
-  return std::string(name_of(weights));
-}
-
 /// On a narrow screen, all but the devices of further types are left out.
 void add_columns(const DeviceChoiceReport& report, const std::string& weights, Table& table) {
   const bool first = table.columns.size() == 2;
@@ -65,7 +60,7 @@ Table device_table(const DeviceChoiceReport& report) {
   table.columns = {words_column("machine", "Machine"),
                    number_column("memory_bytes", "Memory", in_unit(kGiB, 1))};
   for (const auto& weights : report.question.weights) {
-    add_columns(report, words_of(weights), table);
+    add_columns(report, name_of(weights), table);
   }
   for (const DeviceRow& row : report.rows) {
     std::vector<Cell> cells{row.machine, row.memory_bytes};
@@ -129,7 +124,7 @@ Json json_of(const DeviceRow& row, const DeviceQuestion& question) {
   json["weights"] = Json::array();
   for (std::size_t i = 0; i < row.fewest.size(); ++i) {
     json["weights"].push_back(
-        {{"type", words_of(question.weights[i])},
+        {{"type", name_of(question.weights[i])},
          {"fewest", row.fewest[i] ? json_of(*row.fewest[i]) : Json(nullptr)}});
   }
   return json;

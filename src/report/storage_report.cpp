@@ -26,8 +26,8 @@ Json groups_json(const std::vector<StorageGroup>& groups) {
   return rows;
 }
 
-std::string describe_weights(std::optional<WeightType> type) {
-  return type ? std::string(name_of(*type)) : "as stored";
+std::string describe_weights(const std::optional<WeightForm>& form) {
+  return form ? name_of(*form) : "as stored";
 }
 
 std::string describe_weights(const PlanQuery& query) {

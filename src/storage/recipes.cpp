@@ -4,49 +4,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "drawn_type.h"
 #include "gguf_mix.h"
 #include "headroom/storage.h"
 #include "quantization/formats.h"
+#include "quantization/group_format.h"
 #include "quantization/methods.h"
 #include "visit.h"
 
 namespace headroom {
-
-std::string_view name_of(WeightType type) noexcept {
-  switch (type) {
-    case WeightType::float32:
-      return "float32";
-    case WeightType::bfloat16:
-      return "bfloat16";
-    case WeightType::float16:
-      return "float16";
-    case WeightType::float8:
-      return "float8";
-    case WeightType::int8:
-      return "int8";
-    case WeightType::int4:
-      return "int4";
-    case WeightType::nf4:
-      return "nf4";
-    case WeightType::mxfp4:
-      return "mxfp4";
-    case WeightType::nvfp4:
-      return "nvfp4";
-    case WeightType::q8_0:
-      return "q8_0";
-    case WeightType::q6_k:
-      return "q6_k";
-    case WeightType::q5_k_m:
-      return "q5_k_m";
-    case WeightType::q4_k_m:
-      return "q4_k_m";
-    case WeightType::q4_0:
-      break;
-  }
-  return "q4_0";
-}
-
 namespace detail {
 namespace {
 
@@ -123,37 +88,43 @@ WeightStorage recipe(const ModelSpec& spec, WeightType type) {
     case WeightType::q4_k_m:
       return gguf_storage(spec, GgufMix::q4_k_m);
     case WeightType::q4_0:
+      return gguf_storage(spec, GgufMix::q4_0);
+    case WeightType::q4_1:
+      return gguf_storage(spec, GgufMix::q4_1);
+    case WeightType::q5_0:
+      return gguf_storage(spec, GgufMix::q5_0);
+    case WeightType::q5_1:
+      return gguf_storage(spec, GgufMix::q5_1);
+    case WeightType::q2_k:
+      return gguf_storage(spec, GgufMix::q2_k);
+    case WeightType::q3_k_m:
+      return gguf_storage(spec, GgufMix::q3_k_m);
+    case WeightType::iq4_nl:
+      return gguf_storage(spec, GgufMix::iq4_nl);
+    case WeightType::iq4_xs:
       break;
   }
-  return gguf_storage(spec, GgufMix::q4_0);
+  return gguf_storage(spec, GgufMix::iq4_xs);
 }
 
-/// `spec` with its weights stored as `storage`, which `name` names.
-ModelSpec converted_to(ModelSpec spec, WeightStorage storage, std::string_view name) {
-  storage.origin = fmt::format("converted to {}", name);
+WeightStorage recipe(const ModelSpec& spec, const WeightForm& form) {
+  return std::visit(Overloaded{[&](WeightType type) { return recipe(spec, type); },
+                               [&](const GroupFormat& groups) {
+                                 return layers_in(spec, storage_format(groups), std::nullopt);
+                               }},
+                    form);
+}
+
+}  // namespace
+}  // namespace detail
+
+ModelSpec stored_as(ModelSpec spec, const WeightForm& form) {
+  WeightStorage storage = detail::recipe(spec, form);
+  storage.origin = fmt::format("converted to {}", name_of(form));
   storage.kv_cache = spec.storage.kv_cache;
   spec.storage = std::move(storage);
   spec.quantization.clear();
   return spec;
-}
-
-}  // namespace
-
-ModelSpec drawn_as(ModelSpec spec, const DrawnType& type) {
-  WeightStorage storage =
-      std::visit(Overloaded{[&](GgufMix mix) { return gguf_storage(spec, mix); },
-                            [&](const GroupFormat& groups) {
-                              return layers_in(spec, storage_format(groups), std::nullopt);
-                            }},
-                 type);
-  return converted_to(std::move(spec), std::move(storage), name_of(type));
-}
-
-}  // namespace detail
-
-ModelSpec stored_as(ModelSpec spec, WeightType type) {
-  WeightStorage storage = detail::recipe(spec, type);
-  return detail::converted_to(std::move(spec), std::move(storage), name_of(type));
 }
 
 }  // namespace headroom

@@ -18,12 +18,8 @@ Graph build_stored_graph(const ModelSpec& spec, const GraphOptions& options) {
   return with_stored_bytes(std::move(graph), stored);
 }
 
-ModelSpec converted(ModelSpec spec, std::optional<WeightType> type) {
-  return type ? stored_as(std::move(spec), *type) : spec;
-}
-
-std::string_view name_of(std::optional<WeightType> type) noexcept {
-  return type ? name_of(*type) : "stored";
+ModelSpec converted(ModelSpec spec, const std::optional<WeightForm>& form) {
+  return form ? stored_as(std::move(spec), *form) : spec;
 }
 
 }  // namespace headroom

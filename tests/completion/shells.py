@@ -37,7 +37,7 @@ CASES = [
     ("headroom analyze --format ", {"csv", "json", "html", "trace"}, {"jsonl"}),
     ("headroom fit --format ", {"csv", "json", "html", "trace"}, {"jsonl"}),
     ("headroom plan --format ", {"csv", "json", "html"}, {"jsonl", "trace"}),
-    ("headroom fit --weights ", {"nvfp4", "q4_k_m", "int4"}, {"PATH"}),
+    ("headroom fit --weights ", {"nvfp4", "q4_k_m", "int4", "iq4_xs"}, {"PATH", "FORMAT"}),
     ("headroom measure --weights ", {"q4_k_m", "mxfp4", "int4", "q2_k"}, {"float16", "FORMAT"}),
     ("headroom measure --checkpoint ", {"random"}, {"PATH"}),
     ("headroom plan --recompute ", {"none", "full"}, {"every=K"}),

@@ -22,6 +22,7 @@ using namespace headroom::measured;
 using headroom::detail::group_format_named;
 using headroom::detail::group_format_of;
 using headroom::detail::GroupFormat;
+using headroom::detail::storage_format;
 
 namespace fs = std::filesystem;
 

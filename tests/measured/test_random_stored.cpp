@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "drawn_type.h"
 #include "headroom/predict.h"
 #include "headroom/storage.h"
 #include "inspect/model_folder.h"
@@ -14,13 +13,14 @@
 #include "run_memory.h"
 #include "stored_runs.h"
 #include "support/data.h"
+#include "weight_words.h"
 
 using namespace headroom;
 using namespace headroom::measured;
 using namespace headroom::test;
-using headroom::detail::drawn_type_named;
 using headroom::detail::group_format_named;
 using headroom::detail::GroupFormat;
+using headroom::detail::weight_form_named;
 
 namespace {
 
@@ -43,16 +43,13 @@ struct Drawn {
 /// `config` in every type in which random weights can be made.
 std::vector<Drawn> in_every_type(const nlohmann::json& config) {
   std::vector<Drawn> all;
-  for (const WeightType type :
-       {WeightType::float8, WeightType::int8, WeightType::int4, WeightType::nf4, WeightType::mxfp4,
-        WeightType::nvfp4, WeightType::q8_0, WeightType::q6_k, WeightType::q5_k_m,
-        WeightType::q4_k_m, WeightType::q4_0}) {
-    all.push_back({std::string(name_of(type)), stored_as(spec_of(config), type)});
+  constexpr auto kMost = static_cast<int>(WeightType::iq4_xs);
+  for (auto type = static_cast<int>(WeightType::float8); type <= kMost; ++type) {
+    const auto narrow = static_cast<WeightType>(type);
+    all.push_back({std::string(name_of(narrow)), stored_as(spec_of(config), narrow)});
   }
-  std::vector<std::string> words = headroom::detail::drawn_mixes();
-  words.insert(words.end(), std::begin(kForms), std::end(kForms));
-  for (const std::string& word : words) {
-    all.push_back({word, drawn_as(spec_of(config), drawn_type_named(word).value())});
+  for (const std::string_view word : kForms) {
+    all.push_back({std::string(word), stored_as(spec_of(config), weight_form_named(word).value())});
   }
   return all;
 }
@@ -99,7 +96,7 @@ TEST_CASE("int8 activations move the logits of random integer codes by about the
   for (const char* const word : {"4bit-1x128-s16-zeros", "4bit-1x32-s8", "4bit-1x16-s8",
                                  "int8-row-s32", "int8-1x64-s16-zeros", "q2_k", "iq4_xs"}) {
     CAPTURE(word);
-    const ModelSpec spec = drawn_as(spec_of(llama_of_blocks()), drawn_type_named(word).value());
+    const ModelSpec spec = stored_as(spec_of(llama_of_blocks()), weight_form_named(word).value());
     const double error =
         relative_error(logits_of(spec, stored_with(ActivationPath::int8)), logits_of(spec, {}));
     CHECK(error < 0.03);  // as in test_block_weights.cpp: 2 % for seven products in sequence

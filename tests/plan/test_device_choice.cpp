@@ -133,7 +133,7 @@ TEST_CASE("DeepSeek-V3, published in 8 bits, has no column of 8 bits") {
   const DeviceChoiceReport report =
       make_device_choice_report(question_about("deepseek-v3", {"h200-141gb"}));
   CHECK(report.question.weights ==
-        std::vector<std::optional<WeightType>>{std::nullopt, WeightType::int4});
+        std::vector<std::optional<WeightForm>>{std::nullopt, WeightType::int4});
 }
 
 TEST_CASE("prices are those of all devices, per hour and per token at the decode rate") {

@@ -7,6 +7,7 @@
 #include "headroom/engine_command.h"
 #include "headroom/error.h"
 #include "support/data.h"
+#include "weight_words.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -70,6 +71,51 @@ TEST_CASE("llama.cpp's command states its split mode, context and slots") {
         "llama-server -m llama-3-70b.gguf --gpu-layers all --split-mode tensor --ctx-size 16384 "
         "--parallel 2 --flash-attn on --cache-type-k q8_0 --cache-type-v q8_0");
   CHECK(tensor.notes.size() == 4);  // experimental, quantised cache, GGUF, replicas
+}
+
+// vLLM's documentation of GGUF (features/quantization/gguf), QuantAlgo in TensorRT-LLM's
+// quantization/mode.py, and QUANT_OPTIONS in llama.cpp's tools/quantize/quantize.cpp.
+TEST_CASE("commands say of converted weights what the engine needs, or that it has no such type") {
+  const auto stored = [](std::string_view form) {
+    return fmt::format("no option converts weights to {}: name a repository that stores them so",
+                       form);
+  };
+  const auto none = [](std::string_view form) {
+    return fmt::format("the engine has no weights of type {}", form);
+  };
+  const auto unwritten = [](std::string_view form) {
+    return fmt::format("llama-quantize writes no weights of type {}", form);
+  };
+  const std::string checkpoint =
+      "weights are converted beforehand: name a checkpoint that stores them so";
+  const std::string quantized = "weights are converted beforehand, by llama-quantize to ";
+  struct Notes {
+    std::string form, vllm, sglang, tensorrt_llm, llama_cpp;
+  };
+  const Notes all[] = {
+      {"q4_1", "q4_1 weights need vLLM's plugin for GGUF and a GGUF file that stores them so",
+       "q4_1 weights need a GGUF file that stores them so", none("q4_1"), quantized + "q4_1"},
+      {"int8", stored("int8"), stored("int8"), checkpoint, unwritten("int8")},
+      {"mxfp4", stored("mxfp4"), stored("mxfp4"), checkpoint, quantized + "mxfp4_moe"},
+      {"fp8-128x128-s32", stored("fp8-128x128-s32"), stored("fp8-128x128-s32"), checkpoint,
+       unwritten("fp8-128x128-s32")},
+      {"int8-7x3-s16", none("int8-7x3-s16"), none("int8-7x3-s16"), none("int8-7x3-s16"),
+       unwritten("int8-7x3-s16")}};
+  for (const Notes& notes : all) {
+    CAPTURE(notes.form);
+    PlanQuestion question = asked("llama-3-8b", Purpose::serve);
+    question.query.weights = detail::weight_form_named(notes.form);
+    REQUIRE(question.query.weights);
+    const std::pair<Engine, std::string> expected[] = {{Engine::vllm, notes.vllm},
+                                                       {Engine::sglang, notes.sglang},
+                                                       {Engine::tensorrt_llm, notes.tensorrt_llm},
+                                                       {Engine::llama_cpp, notes.llama_cpp}};
+    for (const auto& one : expected) {
+      const EngineCommand command = engine_command(one.first, question, {});
+      CHECK(std::ranges::count(command.notes, one.second) == 1);
+      CHECK(command.text.find("--quantization") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {

@@ -71,10 +71,9 @@ std::vector<PlanChoice> choices() {
 /// Questions with every type and adapter.
 std::vector<PlanQuestion> serving_questions(const Model& model) {
   std::vector<PlanQuestion> all{asked(model, Purpose::serve)};
-  for (const WeightType type : {WeightType::bfloat16, WeightType::float8, WeightType::int4,
-                                WeightType::nf4, WeightType::int8}) {
+  for (int type = 0; type <= static_cast<int>(WeightType::iq4_xs); ++type) {
     all.push_back(all.front());
-    all.back().query.weights = type;
+    all.back().query.weights = static_cast<WeightType>(type);
   }
   for (const KvTypeInfo& type : kv_types()) {
     all.push_back(all.front());

@@ -168,6 +168,34 @@ TEST_CASE("the fraction of GeForce's peak counts sums in 16 bits, at twice its 1
   CHECK(efficiency_on("rtx-4090", WeightType::float16) == doctest::Approx(1).epsilon(1e-3));
 }
 
+TEST_CASE("mixes of any block have the rates of Q4_K_M, and groups of codes those of int4") {
+  const ModelSpec spec = load_model("llama-3-8b").spec;
+  const MachineProfile machine = find_machine("rtx-4090");
+  const auto rates_of = [&](const WeightForm& form) {
+    PlanQuery query;
+    query.weights = form;
+    return engine_rates(machine, spec, query);
+  };
+  const auto has_rates_of = [&](const WeightForm& form, WeightType known) {
+    const DeviceRates rates = rates_of(form);
+    const DeviceRates expected = rates_of(known);
+    return rates.efficiency.matrix == expected.efficiency.matrix &&
+           rates.efficiency.memory == expected.efficiency.memory &&
+           rates.kernel_s == expected.kernel_s &&
+           rates.efficiency_source == expected.efficiency_source;
+  };
+  for (int type = static_cast<int>(WeightType::q8_0); type <= static_cast<int>(WeightType::iq4_xs);
+       ++type) {
+    CAPTURE(type);
+    CHECK(has_rates_of(static_cast<WeightType>(type), WeightType::q4_k_m));
+  }
+  for (const char* const name : {"4bit-1x128-s16-zeros", "int8-row-s16", "fp8-128x128-s32"}) {
+    CAPTURE(name);
+    CHECK(has_rates_of(group_format_named(name).value(), WeightType::int4));
+    CHECK_FALSE(has_rates_of(group_format_named(name).value(), WeightType::q4_k_m));
+  }
+}
+
 TEST_CASE("analyze and fit predict one time of weights in ggml's blocks") {
   const BenchRow& row = kRows[6];
   Model model = load_model(row.model);

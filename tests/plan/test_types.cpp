@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
 
 #include "headroom/error.h"
 #include "headroom/plan_report.h"
@@ -223,6 +226,60 @@ TEST_CASE("the groups of a storage sum to its bytes") {
     }
     CHECK(bytes == report.figures.weight_bytes);
     CHECK(elements >= report.figures.parameters);  // buffers included
+  }
+}
+
+namespace {
+
+/// Every type of weights, and forms of groups with each kind of codes and scales.
+std::vector<WeightForm> all_forms() {
+  std::vector<WeightForm> forms;
+  for (int type = 0; type <= static_cast<int>(WeightType::iq4_xs); ++type) {
+    forms.emplace_back(static_cast<WeightType>(type));
+  }
+  for (const char* const name : {"4bit-1x128-s16-zeros", "4bit-1x16-s8", "4bit-1x64-nested",
+                                 "int8-row-s16", "fp8-128x128-s32", "fp8-tensor-s32"}) {
+    forms.emplace_back(group_format_named(name).value());
+  }
+  return forms;
+}
+
+}  // namespace
+
+TEST_CASE("a device stores the bytes of analyze in every form of weights") {
+  for (const WeightForm& form : all_forms()) {
+    CAPTURE(name_of(form));
+    WorkloadRequest request;
+    request.weights = form;
+    PlanQuery query;
+    query.weights = form;
+    const FitReport fit = fit_of("tinyllama-1.1b", query, 1);
+    const Integer counted = report_of("tinyllama-1.1b", request).figures.weight_bytes;
+    CHECK(fit.result.figures.memory.weights == counted);
+    CHECK(fit.storage.bytes == counted);
+    CHECK(fit.storage.origin == "converted to " + name_of(form));
+  }
+}
+
+// 44 norms of 2 in each layer and the last one are in both ranks, of 2048 values each; GGUF's mixes
+// store them in float32. Halves of an odd number of bytes are rounded up, for each of 10 weights.
+TEST_CASE("tensor-parallel ranks share the bytes of every form of weights") {
+  for (const WeightForm& form : all_forms()) {
+    CAPTURE(name_of(form));
+    PlanQuery query;
+    query.weights = form;
+    Planner planner(load_model("tinyllama-1.1b").spec, query,
+                    device_rates(find_machine("h100-80gb"), Purpose::serve, DType::bfloat16));
+    const Integer whole = planner.stage_weights({}).front();
+    PlanChoice halves;
+    halves.parallel.tensor = 2;
+    const Integer shared = 2 * planner.stage_weights(halves).front() - whole;
+    const auto* const type = std::get_if<WeightType>(&form);
+    const bool wide =
+        type != nullptr && (*type >= WeightType::q8_0 || *type == WeightType::float32);
+    const Integer norms = Integer{45} * 2048 * (wide ? 4 : 2);
+    CHECK(shared >= norms);
+    CHECK(shared <= norms + 10);
   }
 }
 

@@ -5,11 +5,11 @@
 #include <set>
 #include <utility>
 
-#include "drawn_type.h"
 #include "headroom/analysis.h"
 #include "headroom/storage.h"
 #include "support/data.h"
 #include "support/sanitized.h"
+#include "weight_words.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -23,9 +23,12 @@ Integer bytes_as(const std::string& preset, WeightType type) {
   return stored_weights(spec, build_graph(spec, {})).bytes;
 }
 
-Integer bytes_drawn(const ModelSpec& spec, const char* word) {
-  const ModelSpec drawn = drawn_as(spec, headroom::detail::drawn_type_named(word).value());
-  return stored_weights(drawn, build_graph(spec, {})).bytes;
+ModelSpec stored_as_word(const ModelSpec& spec, const char* word) {
+  return stored_as(spec, headroom::detail::weight_form_named(word).value());
+}
+
+Integer bytes_as_word(const ModelSpec& spec, const char* word) {
+  return stored_weights(stored_as_word(spec, word), build_graph(spec, {})).bytes;
 }
 
 double mebibytes_as(const std::string& preset, WeightType type) {
@@ -107,7 +110,7 @@ TEST_CASE("mixes of few bits take the bits per weight of llama.cpp's table") {
   for (const auto& row : rows) {
     const auto [word, published] = row;
     CAPTURE(row.first);
-    CHECK(8 * static_cast<double>(bytes_drawn(spec, word)) / parameters ==
+    CHECK(8 * static_cast<double>(bytes_as_word(spec, word)) / parameters ==
           doctest::Approx(published).epsilon(1e-4));
   }
 }
@@ -121,7 +124,7 @@ TEST_CASE("mixes of one type take the bytes that quantize states") {
   for (const auto& row : rows) {
     const auto [word, published] = row;
     CAPTURE(row.first);
-    const double gibibytes = static_cast<double>(bytes_drawn(spec, word)) / (1024 * kMebibyte);
+    const double gibibytes = static_cast<double>(bytes_as_word(spec, word)) / (1024 * kMebibyte);
     CHECK(published - gibibytes > -0.005);
     CHECK(published - gibibytes < 0.015);
   }
@@ -132,8 +135,8 @@ TEST_CASE("rows that fill no block of 256 take the types that quantize falls bac
   const ModelSpec spec = load_model("gemma-3-270m").spec;
   const auto formats_of = [&](const char* word) {
     std::set<std::string> formats;
-    const ModelSpec drawn = drawn_as(spec, detail::drawn_type_named(word).value());
-    for (const StorageGroup& group : stored_weights(drawn, build_graph(spec, {})).groups) {
+    const ModelSpec stored = stored_as_word(spec, word);
+    for (const StorageGroup& group : stored_weights(stored, build_graph(spec, {})).groups) {
       formats.insert(group.format);
     }
     return formats;
@@ -143,16 +146,27 @@ TEST_CASE("rows that fill no block of 256 take the types that quantize falls bac
   CHECK(formats_of("iq4_xs").contains("IQ4_NL"));
 }
 
-TEST_CASE("types of random weights have words, which name one type each") {
-  for (const std::string& word : detail::drawn_mixes()) {
-    CAPTURE(word);
-    CHECK(name_of(detail::drawn_type_named(word).value()) == word);
+TEST_CASE("every type of weights has a word, and each word names one form") {
+  std::set<WeightType> types;
+  for (const detail::WeightWord& one : detail::weight_words()) {
+    CAPTURE(one.word);
+    CHECK(detail::weight_form_named(one.word) == WeightForm(one.type));
+    if (types.insert(one.type).second) CHECK(name_of(one.type) == one.word);
   }
-  CHECK(detail::drawn_type_named("Q3_K") == detail::drawn_type_named("q3_k_m"));
-  CHECK(name_of(detail::drawn_type_named("FP8-128x128-s32").value()) == "fp8-128x128-s32");
-  for (const char* const other : {"", "q4_k_m", "int8", "bf16", "f16", "q4_k", "iq2_xxs"}) {
+  CHECK(types.size() == static_cast<std::size_t>(WeightType::iq4_xs) + 1);
+  // quantize's aliases (QUANT_OPTIONS in llama.cpp's tools/quantize/quantize.cpp)
+  CHECK(detail::weight_form_named("Q3_K") == WeightForm(WeightType::q3_k_m));
+  CHECK(detail::weight_form_named("q4_k") == WeightForm(WeightType::q4_k_m));
+  CHECK(detail::weight_form_named("Q5_K") == WeightForm(WeightType::q5_k_m));
+  CHECK(name_of(detail::weight_form_named("FP8-128x128-s32").value()) == "fp8-128x128-s32");
+}
+
+TEST_CASE("words that mean nothing, and groups without scales, name no form of weights") {
+  for (const char* const other :
+       {"", "f16", "q4", "iq2_xxs", "int", "fp8-", "fp8-128x128", "fp8-128x128-s64", "4bit",
+        "4bit-1x12-s16", "int8-0x1-s16", "q4_0-row-s16", "stored", "random"}) {
     CAPTURE(other);
-    CHECK_FALSE(detail::drawn_type_named(other));
+    CHECK_FALSE(detail::weight_form_named(other));
   }
 }
 
@@ -161,11 +175,11 @@ TEST_CASE("matrices in groups take codes and scales, everything else 16 bits") {
   const Integer matrices = Integer{22} * (2 * 2048 * 2048 + 2 * 256 * 2048 + 3 * 5632 * 2048);
   const Integer others = Integer{1'100'048'384} - matrices;
   const ModelSpec spec = load_model("tinyllama-1.1b").spec;
-  CHECK(bytes_drawn(spec, "int8-1x128-s16") == matrices + matrices / 128 * 2 + 2 * others);
-  CHECK(bytes_drawn(spec, "4bit-1x128-s16-zeros") ==
+  CHECK(bytes_as_word(spec, "int8-1x128-s16") == matrices + matrices / 128 * 2 + 2 * others);
+  CHECK(bytes_as_word(spec, "4bit-1x128-s16-zeros") ==
         matrices / 2 + matrices / 128 * 2 + matrices / 256 + 2 * others);
-  CHECK(bytes_drawn(spec, "fp8-128x128-s32") == matrices + matrices / 16384 * 4 + 2 * others);
-  CHECK(bytes_drawn(spec, "4bit-1x64-nested") ==
+  CHECK(bytes_as_word(spec, "fp8-128x128-s32") == matrices + matrices / 16384 * 4 + 2 * others);
+  CHECK(bytes_as_word(spec, "4bit-1x64-nested") ==
         stored_weights(stored_as(spec, WeightType::nf4), build_graph(spec, {})).bytes);
 }
 

@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 foreign='--page-size|--swa-full|--query-gpu|--format=csv|--showproductname'
 
 found=$(grep -rnE --include='*.cpp' --include='*.h' '"[^"]*(^|[^-[:alnum:]])--[a-z][^"]*"' src include |
-  grep -vE '^src/(cli/|(plan/((serving|training)_commands|megatron_model)|serve/serving_command)\.cpp)' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
+  grep -vE '^src/(cli/|(plan/((serving|training|weight)_commands|megatron_model)|serve/serving_command)\.cpp)' | grep -vE '^[^:]*:[0-9]+: *//' | grep -vE -- "$foreign" || true)
 if [[ -n $found ]]; then
   printf 'options of the command line in the library:\n%s\n' "$found" >&2
   exit 1

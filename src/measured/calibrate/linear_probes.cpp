@@ -297,10 +297,9 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
 
 std::string format_name(const GemmWeights& weights) {
   return std::visit(
-      Overloaded{[](checkpoint::GgmlType type) { return std::string(checkpoint::info(type).name); },
-                 [](const headroom::detail::GroupFormat& format) {
-                   return headroom::detail::name_of(format);
-                 }},
+      Overloaded{
+          [](checkpoint::GgmlType type) { return std::string(checkpoint::info(type).name); },
+          [](const headroom::detail::GroupFormat& format) { return headroom::name_of(format); }},
       weights);
 }
 

@@ -11,7 +11,7 @@
 #include "formats.h"
 #include "similar.h"
 
-namespace headroom::detail {
+namespace headroom {
 namespace {
 
 using CodesName = std::pair<std::string_view, GroupCodes>;
@@ -122,7 +122,7 @@ std::vector<StoredNumbers> stored_scales(GroupScales scales, BlockShape grain) {
     case GroupScales::nested:
       break;
   }
-  return bitsandbytes_scales(grain.in, BlockScales::nested);
+  return detail::bitsandbytes_scales(grain.in, detail::BlockScales::nested);
 }
 
 GroupScales scales_in(const StorageFormat& format) {
@@ -148,7 +148,7 @@ std::string name_of(const GroupFormat& format) {
 }
 
 std::optional<GroupFormat> group_format_named(std::string_view name) {
-  const std::string lower = lower_case(name);
+  const std::string lower = detail::lower_case(name);
   const std::vector<std::string_view> words = words_in(lower);
   const auto codes = value_named(kCodes, words.front());
   if (!codes) return std::nullopt;
@@ -164,6 +164,8 @@ std::optional<GroupFormat> group_format_named(std::string_view name) {
   if (!fills_words(format)) return std::nullopt;
   return format;
 }
+
+namespace detail {
 
 std::optional<GroupFormat> group_format_of(const StorageFormat& stored) {
   if (!stored.codes) return std::nullopt;
@@ -208,4 +210,5 @@ bool runs_in_groups(const ModelSpec& spec) {
   return !spec.quantization.empty() || std::ranges::any_of(spec.storage.rules, has_codes);
 }
 
-}  // namespace headroom::detail
+}  // namespace detail
+}  // namespace headroom
