@@ -373,6 +373,10 @@ struct DatasheetRates {
 [[nodiscard]] std::optional<double> peak_flops_per_s(const DatasheetRates& rates,
                                                      DType dtype) noexcept;
 
+/// `known` with what options or the machine's file give in its place; the range stays.
+[[nodiscard]] SourcedEfficiency with_given(SourcedEfficiency known,
+                                           const GivenEfficiency& given) noexcept;
+
 /// The efficiencies that every command uses: the known ones of the architecture, or those given.
 [[nodiscard]] SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                               DType dtype) noexcept;

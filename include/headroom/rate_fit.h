@@ -21,6 +21,9 @@ struct MeasuredRun {
   double time_s = 0;
   std::optional<Integer> memory_bytes;  ///< allocated tensors of the worst rank
   double unmodelled_s = 0;              ///< deviation of what is measured besides the steps
+  /// Relative deviation of published runs of this kind from predictions by rates that were fitted
+  /// to others; empty: that of steps and rates.
+  std::optional<double> published_deviation{};
   /// Predicts `time_s` by other rates of the question's device; empty: the time of an iteration.
   std::function<double(const DeviceRates&)> seconds{};
 };

@@ -33,6 +33,7 @@ struct RunFigureInfo {
   std::string_view key;  ///< of a line; empty for a figure that only imports have
   bool of_fit;
   bool of_serve;
+  std::optional<double> published_deviation{};  ///< as MeasuredRun's
 };
 
 /// Every figure.

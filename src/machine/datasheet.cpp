@@ -73,6 +73,17 @@ std::optional<std::string> conversion_note(const MachineProfile& machine, DType 
       machine.name, name_of(arithmetic));
 }
 
+SourcedEfficiency with_given(SourcedEfficiency known, const GivenEfficiency& given) noexcept {
+  if (!given.matrix && !given.memory && !given.network) return known;
+  Efficiency& fractions = known.fractions;
+  fractions.matrix = given.matrix.value_or(fractions.matrix);
+  fractions.memory = given.memory.value_or(fractions.memory);
+  fractions.network = given.network.value_or(fractions.network);
+  known.origin = EfficiencyOrigin::given;
+  known.source = "options or the machine's file";
+  return known;
+}
+
 SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
                                 DType dtype) noexcept {
   SourcedEfficiency result =
@@ -89,13 +100,7 @@ SourcedEfficiency efficiency_of(const DatasheetRates& rates, Purpose purpose,
               {fitted->range, fitted->range}};
     result.fractions.matrix = std::min(1.0, ratio * fitted->fractions.matrix);
   }
-  const GivenEfficiency& given = rates.given;
-  if (!given.matrix && !given.memory && !given.network) return result;
-  Efficiency& fractions = result.fractions;
-  fractions.matrix = given.matrix.value_or(fractions.matrix);
-  fractions.memory = given.memory.value_or(fractions.memory);
-  fractions.network = given.network.value_or(fractions.network);
-  return {fractions, EfficiencyOrigin::given, "options or the machine's file", result.range};
+  return with_given(result, rates.given);
 }
 
 std::string efficiency_source_of(const DatasheetRates& rates, Purpose purpose, DType dtype) {

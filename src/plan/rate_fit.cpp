@@ -205,19 +205,30 @@ Vector deviations_of(const Matrix& curvature) {
   return deviations;
 }
 
+/// Mean square of the deviations of published runs of the runs' kinds.
+double published_variance(std::span<const MeasuredRun> runs) {
+  double sum = 0;
+  for (const MeasuredRun& run : runs) {
+    const double deviation =
+        run.published_deviation.value_or(published_deviation(run.question.query.purpose));
+    sum += deviation * deviation;
+  }
+  return sum / static_cast<double>(runs.size());
+}
+
 /// Range of nine of ten predictions of other plans: what is left of the fitted runs, with the
 /// published scatter counted as four runs more, widened as a fit of that few runs needs.
-double range_of(const std::vector<FittedRun>& runs, Purpose purpose) {
+double range_of(std::span<const MeasuredRun> measured, const std::vector<FittedRun>& runs) {
   constexpr double kPublishedRuns = 4;
-  const double published = published_deviation(purpose);
-  double squares = kPublishedRuns * published * published;
+  double squares = kPublishedRuns * published_variance(measured);
   for (const FittedRun& run : runs) {
     const double residual = std::log(run.measured_s / run.predicted_s);
     squares += residual * residual;
   }
   const auto count = static_cast<double>(runs.size());
   const double deviation = std::sqrt(squares / (kPublishedRuns + count));
-  return std::expm1(kNinetyPercent * deviation * std::sqrt(1 + fitted_rates(purpose) / count));
+  const double rates = fitted_rates(measured.front().question.query.purpose);
+  return std::expm1(kNinetyPercent * deviation * std::sqrt(1 + rates / count));
 }
 
 void require_runs(std::span<const MeasuredRun> runs) {
@@ -318,7 +329,7 @@ RateFit fit_rates(std::span<const MeasuredRun> runs) {
                         predictor.allocated(after)});
   }
   require_credible(fit);
-  fit.efficiency.range = range_of(fit.runs, fit.efficiency.purpose);
+  fit.efficiency.range = range_of(runs, fit.runs);
   return fit;
 }
 

@@ -113,18 +113,6 @@ bool is_fitted_to_own_runs(const DatasheetRates& sheet) noexcept {
          sheet.fitted.end();
 }
 
-/// `reached` with what options or the machine's file give in its place.
-SourcedEfficiency with_given(SourcedEfficiency reached, const GivenEfficiency& given) noexcept {
-  if (!given.matrix && !given.memory && !given.network) return reached;
-  Efficiency& fractions = reached.fractions;
-  fractions.matrix = given.matrix.value_or(fractions.matrix);
-  fractions.memory = given.memory.value_or(fractions.memory);
-  fractions.network = given.network.value_or(fractions.network);
-  reached.origin = EfficiencyOrigin::given;
-  reached.source = "options or the machine's file";
-  return reached;
-}
-
 /// FLOP/s of GEMMs with sums in 16 bits, as ggml's CUDA backend asks for (CUBLAS_COMPUTE_16F in
 /// ggml-cuda.cu): half the peak in int8, twice the 16-bit peak that GeForce's datasheets state,
 /// whose sums have 32 bits.

@@ -45,6 +45,30 @@ std::string verdict_of(const FitReport& report) {
                             : fmt::format("DOES NOT FIT — {} over", describe_bytes(-free));
 }
 
+/// The seconds of one prompt in nine of ten runs.
+struct TtftRange {
+  double low_s = 0;
+  double high_s = 0;
+};
+
+/// Empty where the report has no such time.
+std::optional<TtftRange> ttft_range(const FitReport& report) {
+  const auto& ttft_s = report.result.figures.time.ttft_s;
+  if (!ttft_s || !report.ttft_range || !report.result.fits) return std::nullopt;
+  const double factor = 1 + *report.ttft_range;
+  return TtftRange{*ttft_s / factor, *ttft_s * factor};
+}
+
+std::string describe_ttft(const FitReport& report) {
+  std::string text =
+      fmt::format("{} for one prompt", duration(report.result.figures.time.ttft_s.value()));
+  if (const std::optional<TtftRange> range = ttft_range(report)) {
+    text += fmt::format(" · {} to {}, for nine of ten runs", duration(range->low_s),
+                        duration(range->high_s));
+  }
+  return text;
+}
+
 void add_iteration(const FitReport& report, Document& document) {
   const PlanTime& time = report.result.figures.time;
   const auto add = [&](const char* label, std::string text) {
@@ -62,7 +86,7 @@ void add_iteration(const FitReport& report, Document& document) {
       fmt::format("{} = {}", duration(time.iteration_s), parts));
   add("range",
       fmt::format("{} to {}, for nine of ten runs", duration(time.low_s), duration(time.high_s)));
-  if (time.ttft_s) add("TTFT", fmt::format("{} for one prompt", duration(*time.ttft_s)));
+  if (time.ttft_s) add("TTFT", describe_ttft(report));
   std::string throughput = grouped(time.tokens_per_s, 1) + " tokens/s";
   if (time.mfu) throughput += fmt::format(" · MFU {:.1f} %", 100 * *time.mfu);
   add("throughput", throughput);
@@ -192,18 +216,6 @@ Document to_document(const FitReport& report) {
   return document;
 }
 
-namespace {
-
-/// The seconds of one prompt in nine of ten runs; null where the report has no such time.
-Json ttft_range_json(const FitReport& report) {
-  const auto& ttft_s = report.result.figures.time.ttft_s;
-  if (!ttft_s || !report.ttft_range || !report.result.fits) return nullptr;
-  const double factor = 1 + *report.ttft_range;
-  return {{"low_s", *ttft_s / factor}, {"high_s", *ttft_s * factor}};
-}
-
-}  // namespace
-
 Json to_json(const FitReport& report) {
   Json json = question_json(report.question, "fit.schema.json");
   add_host_link(report.question, report.result.choice, json);
@@ -212,7 +224,9 @@ Json to_json(const FitReport& report) {
   json["storage"] =
       serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
   json.update(result_json(report.result, report.question));
-  json["ttft_range"] = ttft_range_json(report);
+  const std::optional<TtftRange> range = ttft_range(report);
+  json["ttft_range"] =
+      range ? Json{{"low_s", range->low_s}, {"high_s", range->high_s}} : Json(nullptr);
   add_engine(report.engine_command, report.engine, json);
   json["communication"] = Json::array();
   for (const Communication& row : report.communication) {
