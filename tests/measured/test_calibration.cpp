@@ -5,6 +5,7 @@
 #include <set>
 
 #include "calibrate.h"
+#include "headroom/predict.h"
 #include "kernels/pages.h"
 #include "last_cache.h"
 #include "measure.h"
@@ -137,6 +138,27 @@ TEST_CASE("times are normalised to the gauge's reference") {
   budget.cached_s = 1000;
   CHECK(seconds_at(slow_compute) > 20 * raw);
   CHECK(seconds_at(slow_memory) < 20 * raw);
+}
+
+// Made-up times: 2 ms of arithmetic and 1 ms of reads at the reference, on a machine that computes
+// 1.2 times as long under load and reads 3 times as long.
+TEST_CASE("a GEMM that was calibrated under load is predicted under that load as it was timed") {
+  const Drift load{1.2, 3};
+  const auto predicted_s = [&](double timed_s, const std::optional<KernelTime>& cached) {
+    OperatorTime gemm;
+    gemm.time_s = at_reference(cold_gemm_budget({}, cached), timed_s, load);
+    gemm.cached_s = cached.value_or(KernelTime{gemm.time_s, 0}).seconds;
+    TimePrediction prediction;
+    prediction.operators = {gemm};
+    return std::pair(gemm.time_s, total_with(prediction, load));
+  };
+  const double few_rows_s = 2e-3 * load.compute + 1e-3 * load.memory;
+  const auto few_rows = predicted_s(few_rows_s, KernelTime{2e-3, 0});
+  CHECK(few_rows.first == doctest::Approx(3e-3));
+  CHECK(few_rows.second == doctest::Approx(few_rows_s));
+  const auto many_rows = predicted_s(2e-3 * load.compute, {});
+  CHECK(many_rows.first == doctest::Approx(2e-3));
+  CHECK(many_rows.second == doctest::Approx(2e-3 * load.compute));
 }
 
 TEST_CASE("reads show the part of a shared cache that this machine gets") {

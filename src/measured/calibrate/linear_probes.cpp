@@ -131,9 +131,8 @@ class LinearShapeProbe {
     std::optional<KernelTime> warm;
     if (rows <= kMaxWarmRows) warm = time_warm(budget, x, y, rows);
     for (const auto& layer : layers_) layer->prepare(rows);
-    Budget normalised = budget;
-    normalised.resource = kinds_.resource;
-    if (kinds_.resource == Resource::memory && warm) normalised.cached_s = warm->seconds;
+    const Budget normalised =
+        kinds_.resource == Resource::memory ? cold_gemm_budget(budget, warm) : budget;
     const auto count = static_cast<std::int64_t>(layers_.size());
     const KernelTime cold = time_call(normalised, [&](std::int64_t /*i*/) {
       layers_[static_cast<std::size_t>(next_++ % count)]->run(x.data(), y.data(), rows);

@@ -36,13 +36,15 @@ double undisturbed_slowdown(const Budget& budget) {
   return budget.gauge->undisturbed(budget.resource, kReadingLifetime, usual) / usual;
 }
 
-/// Normalises `seconds` to the gauge's reference: the cached part scales with compute, the rest
-/// with the budget's resource, which was slower by `slowdown`.
-double at_reference(const Budget& budget, double seconds, double slowdown) {
-  if (budget.cached_s == 0) return seconds / slowdown;
-  const double compute = slowdown_of(budget, Resource::compute);
-  const double cached = std::min(budget.cached_s * compute, seconds);
-  return cached / compute + (seconds - cached) / slowdown;
+/// Slowdowns that at_reference() divides by; that of the budget's own resource is known.
+Drift slowdowns_of(const Budget& budget, double own) {
+  switch (budget.resource) {
+    case Resource::compute:
+      return {own, own};
+    case Resource::memory:
+      break;
+  }
+  return {budget.cached_s > 0 ? slowdown_of(budget, Resource::compute) : 1, own};
 }
 
 /// Returns whether the median of samples that took `total_s` in total is reliable enough.
@@ -107,6 +109,23 @@ Budget budget_of(Effort effort) noexcept {
   return budget;
 }
 
+Budget cold_gemm_budget(Budget budget, const std::optional<KernelTime>& cached) noexcept {
+  budget.resource = cached ? Resource::memory : Resource::compute;
+  budget.cached_s = cached ? cached->seconds : 0;
+  return budget;
+}
+
+double at_reference(const Budget& budget, double seconds, const Drift& slowdown) noexcept {
+  switch (budget.resource) {
+    case Resource::compute:
+      return seconds / slowdown.compute;
+    case Resource::memory:
+      break;
+  }
+  const double cached = std::min(budget.cached_s * slowdown.compute, seconds);
+  return cached / slowdown.compute + (seconds - cached) / slowdown.memory;
+}
+
 Budget in_one_round(Budget budget) noexcept {
   const auto rounds = static_cast<int>(budget.rounds);
   budget.min_samples *= rounds;
@@ -131,8 +150,8 @@ KernelTime time_call(const Budget& budget, const NumberedCall& call, const Numbe
     const double slowdown_after = slowdown_of(budget, budget.resource);
     // A call shorter than the clock's resolution gets that resolution.
     const double seconds = std::max(statistics.median_s, 1e-9);
-    time = {at_reference(budget, seconds, (slowdown_before + slowdown_after) / 2),
-            statistics.mad_s / seconds};
+    const Drift slowdown = slowdowns_of(budget, (slowdown_before + slowdown_after) / 2);
+    time = {at_reference(budget, seconds, slowdown), statistics.mad_s / seconds};
     if (std::abs(slowdown_after - slowdown_before) <= kSameSpeed * slowdown_before) break;
   }
   return time;

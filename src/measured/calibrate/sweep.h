@@ -26,6 +26,18 @@ struct Budget {
   double cached_s = 0;
 };
 
+/// Budget of GEMMs whose weights come from memory. `cached` is their time with cached weights at
+/// the reference. Rows so many that it was not measured leave the weights no part of the time: all
+/// of it scales with compute.
+[[nodiscard]] Budget cold_gemm_budget(Budget budget,
+                                      const std::optional<KernelTime>& cached) noexcept;
+
+/// `seconds` of a call while the gauge takes `slowdown` times its reference, at the reference: the
+/// cached part scales with compute, the rest with the budget's resource. Predictions apply a drift
+/// to the same parts.
+[[nodiscard]] double at_reference(const Budget& budget, double seconds,
+                                  const Drift& slowdown) noexcept;
+
 [[nodiscard]] Budget budget_of(Effort effort) noexcept;
 
 /// Budget with all samples of a point in one round, for operands that take longer to make than the
