@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ggml_values.h"
+#include "gguf_mix.h"
 #include "module_kind.h"
 #include "random_blocks.h"
 #include "random_groups.h"
@@ -19,12 +20,10 @@ using checkpoint::GroupedWeights;
 using headroom::detail::GroupFormat;
 using Shape = std::vector<std::int64_t>;
 
-/// The type with this name and kernels.
-std::optional<GgmlType> type_with_kernels(std::string_view name) {
-  for (const checkpoint::GgmlTypeInfo& type : checkpoint::ggml_types()) {
-    if (type.name == name && has_block_kernels(type.type)) return type.type;
-  }
-  return std::nullopt;
+/// The type of this format, if it has kernels.
+std::optional<GgmlType> type_with_kernels(std::string_view format) {
+  const auto type = headroom::detail::ggml_type_of(format);
+  return type && has_block_kernels(*type) ? type : std::nullopt;
 }
 
 float deviation_of(const Shape& shape) { return 1 / std::sqrt(static_cast<float>(shape.back())); }

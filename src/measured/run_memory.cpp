@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "byte_text.h"
-#include "ggml_type.h"
+#include "gguf_mix.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/graph.h"
@@ -30,10 +30,8 @@ Integer product(Factors... factors) {
 /// Returns whether weights of this format are held as they are stored. Of the ggml types those
 /// with kernels are; weights in groups of codes, and matrices of 16 bits beside them, are too.
 bool stays_stored(std::string_view format, const ModelSpec& spec) {
-  const auto named =
-      std::ranges::find(checkpoint::ggml_types(), format, &checkpoint::GgmlTypeInfo::name);
-  const bool is_ggml = named != checkpoint::ggml_types().end();
-  if (is_ggml && has_block_kernels(named->type)) return true;
+  const auto type = headroom::detail::ggml_type_of(format);
+  if (type && has_block_kernels(*type)) return true;
   return headroom::detail::runs_in_groups(spec) && format != "F32";
 }
 

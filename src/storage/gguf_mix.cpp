@@ -243,6 +243,12 @@ class Mix {
 
 }  // namespace
 
+std::optional<GgmlType> ggml_type_of(std::string_view format) {
+  const auto types = checkpoint::ggml_types();
+  const auto named = std::ranges::find(types, format, &checkpoint::GgmlTypeInfo::name);
+  return named == types.end() ? std::nullopt : std::optional(named->type);
+}
+
 StorageFormat ggml_format(GgmlType type) {
   constexpr std::int64_t kByte = 8;
   const checkpoint::GgmlTypeInfo& layout = checkpoint::info(type);

@@ -1,6 +1,9 @@
 // Types that llama.cpp's quantize gives to each tensor of a model.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "ggml_type.h"
 #include "headroom/model_spec.h"
 
@@ -24,6 +27,11 @@ enum class GgufMix {
 
 /// A matrix in blocks of a ggml type.
 [[nodiscard]] StorageFormat ggml_format(checkpoint::GgmlType type);
+
+/// The type of which `format` is the name: ggml_format() and files give their formats ggml's own
+/// names, which no other format has. Block sizes do not tell types apart: Q4_0 and IQ4_NL have the
+/// same.
+[[nodiscard]] std::optional<checkpoint::GgmlType> ggml_type_of(std::string_view format);
 
 /// The rules of `mix` for `spec`, without an importance matrix. What no rule names is float32:
 /// norms, biases, routers, tables of positions (convert_hf_to_gguf.py, prepare_tensors). Source:
