@@ -132,6 +132,8 @@ fit gpt2-xl --machine a100-80gb --count 20 --phase train --tp 5 --pp 2 --batch 8
 fit llama-3-8b --machine a100-80gb --count 8 --phase train --tp 2 --sp --pp 4 --batch 16 --recompute every=4
 fit llama-2-7b --machine rtx-4090 --phase train --adapter qlora --recompute full
 fit llama-3.1-405b --machine h100-80gb --count 8 --tp 8 --weights int4
+fit llama-3-8b --machine rtx-4090 --weights iq4_xs
+fit llama-3-8b --machine h100-80gb --weights 4bit-1x128-s16-zeros
 fit deepseek-v3 --machine h800-80gb --count 32 --ep 32 --batch 64 --expert-exchange by-node --two-batch-overlap
 fit llama-3-70b --machine h100-80gb
 fit llama-3-70b --machine h100-80gb --count auto
