@@ -46,7 +46,7 @@ bool has_no_name(const std::optional<KvType>& type) {
 
 void note_types(const PlanQuestion& question, EngineCommand& command) {
   if (auto note = note_on_gguf(question)) command.notes.push_back(std::move(*note));
-  note_llama_cpp_weights(question.query.weights, command);
+  note_llama_cpp_weights(question.query.weights, command.notes);
   const KvCacheRequest& cache = question.query.kv_cache;
   if (has_no_name(cache.key_type) || has_no_name(cache.value_type)) {
     command.notes.emplace_back("no option stores the KV-cache in this type");

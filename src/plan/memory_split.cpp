@@ -9,6 +9,7 @@
 #include "engine_commands.h"
 #include "headroom/error.h"
 #include "layer_work.h"
+#include "weight_commands.h"
 
 namespace headroom {
 namespace {
@@ -295,6 +296,7 @@ std::vector<std::string> notes_of(const PlanQuestion& question, const SplitRepor
       "a prompt {} tokens at a time; operators without weights stay with their layer",
       kCopiedRows, kPassTokens));
   if (auto note = detail::note_on_gguf(question)) notes.push_back(std::move(*note));
+  detail::note_llama_cpp_weights(question.query.weights, notes);
   notes.insert(notes.end(), report.storage.notes.begin(), report.storage.notes.end());
   return notes;
 }

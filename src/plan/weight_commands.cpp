@@ -147,11 +147,12 @@ void note_tensorrt_llm_weights(const std::optional<WeightForm>& weights, EngineC
   }
 }
 
-void note_llama_cpp_weights(const std::optional<WeightForm>& weights, EngineCommand& command) {
+void note_llama_cpp_weights(const std::optional<WeightForm>& weights,
+                            std::vector<std::string>& notes) {
   if (!weights) return;
   const auto* const type = std::get_if<WeightType>(&*weights);
   const std::string_view name = type == nullptr ? std::string_view{} : quantize_name(*type);
-  command.notes.push_back(
+  notes.push_back(
       name.empty()
           ? fmt::format("llama-quantize writes no weights of type {}", name_of(*weights))
           : fmt::format("weights are converted beforehand, by llama-quantize to {}", name));

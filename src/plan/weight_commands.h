@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "command_words.h"
 #include "headroom/engine_command.h"
@@ -18,6 +20,7 @@ void add_weights(const std::optional<WeightForm>& weights, CommandWords& words,
 void note_tensorrt_llm_weights(const std::optional<WeightForm>& weights, EngineCommand& command);
 
 /// So are llama.cpp's files, by llama-quantize.
-void note_llama_cpp_weights(const std::optional<WeightForm>& weights, EngineCommand& command);
+void note_llama_cpp_weights(const std::optional<WeightForm>& weights,
+                            std::vector<std::string>& notes);
 
 }  // namespace headroom::detail
