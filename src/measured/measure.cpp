@@ -290,6 +290,18 @@ void require_runnable(const ModelSpec& spec) {
               spec.name, "use analyze");
 }
 
+namespace {
+
+/// `workload` in the types that kernels compute and cache in: those that a config states are of
+/// engines.
+Workload in_own_types(Workload workload) {
+  workload.kv_dtype = workload.dtype;
+  workload.arithmetic.reset();
+  return workload;
+}
+
+}  // namespace
+
 Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
                     const RunObserver& observer, const OutputObserver& outputs) {
@@ -335,7 +347,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   if (holds_blocks(measurement) || rounds) measurement.activations = name_of(options.activations);
   measurement.engine = kOwnEngine;
   measurement.phase = options.phase;
-  measurement.workload = workload;
+  measurement.workload = in_own_types(workload);
   measurement.new_tokens = options.phase == MeasuredPhase::generate ? options.new_tokens : 0;
   measurement.model = std::move(model);
   measurement.warnings = warnings_about(measurement);

@@ -99,6 +99,21 @@ TEST_CASE("a config that states a quantisation runs random codes, counted as the
   }
 }
 
+TEST_CASE("a run names its own types of GEMMs and KV-cache, not those stated for engines") {
+  nlohmann::json config = llama_of_blocks();
+  config["quantization_config"] = {
+      {"quant_method", "modelopt"}, {"quant_algo", "FP8"}, {"kv_cache_quant_algo", "FP8"}};
+  Model model;
+  model.spec = spec_of(config);
+  const StatedRun run = run_of(model);
+  CHECK(run.predicted.workload.kv_dtype == DType::float8);
+  CHECK(run.predicted.workload.arithmetic == DType::float8);
+  CHECK(run.measured.workload.kv_dtype == DType::float32);
+  CHECK(run.measured.workload.arithmetic_type() == DType::float32);
+  // Keys and values of 5 tokens in 2 layers: 2 heads of 64.
+  CHECK(run.measured.counted.kv_cache_bytes == 2 * 5 * 2 * 2 * 64 * 4);
+}
+
 TEST_CASE("products of a stated quantisation are as many as those of plain weights") {
   Model plain;
   plain.spec = spec_of(llama_of_blocks());
