@@ -23,9 +23,34 @@ void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t position
   stack.dropout.attention_probs = config.probability_or({"attn_pdrop", "attention_dropout"}, 0);
   stack.dropout.attention_output = config.probability_or({"resid_pdrop", "resid_dropout"}, 0);
   stack.dropout.ffn_output = stack.dropout.attention_output;
+  read_choice_score(config, spec);
+  spec.decoder = stack;
+}
+
+ModelClasses double_heads_class(const std::string& prefix) {
+  const auto heads = [](ConfigReader& config) {
+    ClassifierSpec score;
+    score.input = ClassifierInput::end_token;  // one token is projected, whichever it is
+    score.num_labels = 1;
+    score.dropout = config.probability_or({"summary_first_dropout"}, 0.1);
+    HeadSpec head = classifier_head(score);
+    head.language_model = language_model_of(config, {.tied = true});
+    return head;
+  };
+  return ModelClasses{{{prefix + "DoubleHeadsModel", heads}}};
+}
+
+void read_choice_score(ConfigReader& config, ModelSpec& spec) {
+  if (spec.architecture.ends_with("DoubleHeadsModel")) {
+    config.expect_text("summary_type", "cls_index");
+    for (const std::string_view key : {"summary_use_proj", "summary_proj_to_labels"}) {
+      config.expect_flag(key, true);
+    }
+    config.expect_text("summary_activation", "");
+    spec.not_run = "its score of a choice does not run beside the language model yet";
+  }
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
                  "summary_type", "summary_use_proj"});
-  spec.decoder = stack;
 }
 
 NameTable gpt_names(std::span<const NameRule> rules) {

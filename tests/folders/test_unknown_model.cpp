@@ -155,12 +155,12 @@ TEST_CASE("a GGUF file of an unknown architecture has its types and estimates") 
   CHECK(model.estimates->sizes.num_key_value_heads == 4);
 }
 
-// Such as Qwen2ForRewardModel, whose head is no class of transformers.
+// Such as EurusRewardModel of openbmb/Eurus-RM-7b, which is no class of transformers.
 TEST_CASE("a class that a known type's family lacks is counted from its files, with a note") {
   const TempFolder folder;
   json config = acme_config();
-  config["model_type"] = "qwen2";
-  config["architectures"] = {"Qwen2ForRewardModel"};
+  config["model_type"] = "mistral";
+  config["architectures"] = {"EurusRewardModel"};
   write_file(folder / "config.json", config.dump());
   CHECK_FALSE(read_unknown_model(path_of(folder), {}).has_value());  // no weights to count
   checkpoint::write_safetensors(folder / "model.safetensors", some_tensors());
@@ -168,7 +168,7 @@ TEST_CASE("a class that a known type's family lacks is counted from its files, w
   CHECK(model.parameters() == Integer{660});
   REQUIRE(model.notes.size() == 1);
   CHECK(model.notes.front() ==
-        "headroom knows the type qwen2, but not its class Qwen2ForRewardModel");
+        "headroom knows the type mistral, but not its class EurusRewardModel");
 }
 
 TEST_CASE("known models, and configs without weights, are not unknown") {

@@ -61,8 +61,10 @@ MAPPINGS = ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", "SEQ_TO_SEQ_CAUS
 HEADS = ("SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "MULTIPLE_CHOICE",
          "NEXT_SENTENCE_PREDICTION", "PRETRAINING", "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION",
          "AUDIO_FRAME_CLASSIFICATION")
-# Classes whose default parts headroom refuses, and those that allocate weights which files lack.
-NOT_READ = ("VisionEncoderDecoderModel", "LongcatFlashForCausalLM", "LongcatFlashModel")
+# Classes whose default parts headroom refuses, those that allocate weights which files lack, and one
+# whose head it has no form for.
+NOT_READ = ("VisionEncoderDecoderModel", "LongcatFlashForCausalLM", "LongcatFlashModel",
+            "RoFormerForMultipleChoice")
 # Classes that no mapping lists.
 MORE_CLASSES = {"clip_text_model": ["CLIPTextModelWithProjection"],
                 "clip_vision_model": ["CLIPVisionModelWithProjection"]}

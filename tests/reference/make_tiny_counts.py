@@ -41,6 +41,8 @@ BART = {"d_model": 48, "encoder_layers": 2, "decoder_layers": 3, "encoder_attent
         "decoder_attention_heads": 6, "encoder_ffn_dim": 64, "decoder_ffn_dim": 56,
         "vocab_size": 101, "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": 1,
         "eos_token_id": 2, "decoder_start_token_id": 1}
+GPT = {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64, "vocab_size": 101,
+       "bos_token_id": 1, "eos_token_id": 2}
 
 MODELS = {
     "axk1": ("AXK1ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4}),
@@ -130,6 +132,7 @@ MODELS = {
     "granitemoe_swa": ("GraniteMoeSWAForCausalLM", {
         **TEXT, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24}),
     "gte": ("GteForSequenceClassification", {**ENCODER, "type_vocab_size": 0, "num_labels": 3}),
+    "gpt2_double_heads": ("GPT2DoubleHeadsModel", GPT),
     "hyperclovax_vision_v2": ("HyperCLOVAXVisionV2ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "hyperclovax"},
         "vision_config": {**QWEN_TOWER, "model_type": "qwen2_5_vl_vision", "out_hidden_size": 36}}),
@@ -202,6 +205,7 @@ MODELS = {
                         "mlp_layer_types": ["dense", "sparse", "sparse"]},
         "vision_config": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
                           "mlp_ratio": 2.5, "image_size": 16, "patch_size": 4}}),
+    "openai_gpt_double_heads": ("OpenAIGPTDoubleHeadsModel", GPT),
     "trocr": ("TrOCRForCausalLM", {
         **{key: value for key, value in BART.items() if not key.startswith("encoder")},
         "cross_attention_hidden_size": 40, "layernorm_embedding": False}),
@@ -259,5 +263,25 @@ model.tie_weights()
 config.to_json_file(folder / "tiny" / "vision_encoder_decoder.config.json")
 rows = [row for row in rows if row[0] != "vision_encoder_decoder"]
 rows.append(["vision_encoder_decoder", "VisionEncoderDecoderModel", parameters(model)])
+# Of code that transformers lacks: SOLAR Pro has Llama's parameters, Hunyuan-Large those of its
+# successor without the keys and values that every second layer takes from the one before.
+SHARED = {**TEXT, "tie_word_embeddings": True, "rope_theta": 10000.0, "torch_dtype": "bfloat16"}
+HUNYUAN = {**SHARED, "head_dim": 12, "num_experts": 4, "moe_topk": 1}
+OWN = {
+    "solar": (transformers.LlamaForCausalLM, SHARED, 0, {
+        "architectures": ["SolarForCausalLM"], "sliding_window": 2047, "bskcn_1": [0],
+        "bskcn_2": [1], "bskcn_3": [1], "bskcn_4": [2], "bskcn_tv": [0.9, 0.8]}),
+    "hunyuan": (transformers.HunYuanMoEV1ForCausalLM, HUNYUAN, 2 * 48 * 2 * 12, {
+        "architectures": ["HunYuanForCausalLM"], "use_cla": True, "cla_share_factor": 2,
+        "num_shared_expert": 1, "use_mixed_mlp_moe": True, "use_qk_norm": True}),
+}
+for name, (model_class, keys, absent, own) in OWN.items():
+    with torch.device("meta"):
+        model = model_class(model_class.config_class(**keys))
+    model.tie_weights()
+    text = json.dumps({"model_type": name, **keys, **own}, indent=2, sort_keys=True)
+    (folder / "tiny" / f"{name}.config.json").write_text(text + "\n")
+    rows = [row for row in rows if row[0] != name]
+    rows.append([name, own["architectures"][0], parameters(model) - absent])
 with open(folder / "tiny.csv", "w", newline="") as file:
     csv.writer(file, lineterminator="\n").writerows(rows)

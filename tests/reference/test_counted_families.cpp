@@ -186,6 +186,104 @@ TEST_CASE("MiniCPM-V 2.6 has the parameters of its parts") {
   CHECK_THROWS_AS((void)spec_of(config), Error);
 }
 
+// Keys of the published config as tests of Huawei's MindIE (flash_causal_hunyuan) quote them, and
+// --use_mixed_mlp_moe of Tencent's train.sh.
+TEST_CASE("Hunyuan-Large has 389 billion parameters, and one cache for two layers") {
+  const nlohmann::json config{
+      {"model_type", "hunyuan"},
+      {"architectures", {"HunYuanForCausalLM"}},
+      {"cla_share_factor", 2},
+      {"hidden_size", 6400},
+      {"intermediate_size", 18304},
+      {"max_position_embeddings", 131072},
+      {"moe_topk", 1},
+      {"num_attention_heads", 80},
+      {"num_experts", 16},
+      {"num_hidden_layers", 64},
+      {"num_key_value_heads", 8},
+      {"num_shared_expert", 1},
+      {"rms_norm_eps", 1e-05},
+      {"rope_scaling", {{"alpha", 1000.0}, {"factor", 1.0}, {"type", "dynamic"}}},
+      {"rope_theta", 10000.0},
+      {"tie_word_embeddings", true},
+      {"use_cla", true},
+      {"use_mixed_mlp_moe", true},
+      {"use_qk_norm", true},
+      {"vocab_size", 129024}};
+  constexpr std::int64_t kWidth = 6400;
+  constexpr std::int64_t kExpert = std::int64_t{3} * kWidth * 18304;
+  constexpr std::int64_t kKeysAndValues = std::int64_t{2} * kWidth * 8 * 80;
+  // Queries and output, router, two norms of the layer and two of heads of 80.
+  constexpr std::int64_t kLayer = 2 * kWidth * kWidth + 16 * kWidth + 2 * kWidth + 2 * 80;
+  constexpr std::int64_t kTotal =
+      129024 * kWidth + kWidth + 64 * (kLayer + 17 * kExpert) + 32 * kKeysAndValues;
+  const ModelSpec spec = spec_of(config);
+  const Graph graph = build_graph(spec, {});
+  const ParameterCount parameters = count_parameters(graph);
+  CHECK(parameters.total.evaluate(graph.sizes) == kTotal);
+  CHECK(kTotal / 1'000'000'000 == 388);  // 389 billion, rounded (arXiv 2411.02265)
+  CHECK(parameters.active.evaluate(graph.sizes) == kTotal - 64 * 15 * kExpert);
+  Workload workload;
+  workload.seq_len = 4096;
+  workload.kv_dtype = DType::float16;
+  // Two layers share keys and values (arXiv 2411.02265).
+  const Counted counted = count(spec, workload);
+  CHECK(counted.figures.kv_cache_bytes == 2 * 4096 * 32 * 2 * 8 * 80);
+  // Products with the scores and the values are those of all layers, projections of keys are not.
+  const std::int64_t of_weights = kTotal - 64 * (15 * kExpert + 2 * kWidth + 2 * 80) - kWidth;
+  const std::int64_t of_pairs = std::int64_t{64} * 2 * 2 * 80 * 80 * 4096;
+  CHECK(counted.figures.forward.matrix_flops == 4096 * (2 * of_weights + of_pairs));
+}
+
+// A model of 22 billion parameters, as upstage/solar-pro-preview-instruct is.
+TEST_CASE("SOLAR Pro has Llama's parameters, and a note on its block connections") {
+  nlohmann::json config{{"model_type", "solar"},     {"architectures", {"SolarForCausalLM"}},
+                        {"hidden_size", 5120},       {"intermediate_size", 17920},
+                        {"num_attention_heads", 40}, {"num_hidden_layers", 64},
+                        {"num_key_value_heads", 10}, {"vocab_size", 32128},
+                        {"sliding_window", 2047},    {"bskcn_1", {12, 20, 32, 44}},
+                        {"bskcn_2", {20, 32}},       {"bskcn_3", {16, 24, 36, 48}},
+                        {"bskcn_4", {28, 40}},       {"bskcn_tv", {0.9, 0.8}}};
+  CHECK(parameters_of(config) / 1'000'000'000 == 22);
+  const ModelSpec spec = spec_of(config);
+  CHECK(spec.unread_keys.empty());
+  REQUIRE(spec.assumptions.size() == 1);
+  CHECK(spec.assumptions.front().find("bskcn_4") != std::string::npos);
+  CHECK(spec.not_run.find("block connections") != std::string::npos);
+}
+
+// facebook/nllb-moe-54b's sizes in NllbMoeForConditionalGeneration of transformers 5.24 on the meta
+// device; 54.5 billion in arXiv 2207.04672.
+TEST_CASE("NLLB-MoE has the 54.5 billion parameters of its class") {
+  const nlohmann::json config{
+      {"model_type", "nllb-moe"},      {"d_model", 2048},         {"decoder_attention_heads", 16},
+      {"decoder_ffn_dim", 8192},       {"decoder_layers", 24},    {"decoder_sparse_step", 4},
+      {"encoder_attention_heads", 16}, {"encoder_ffn_dim", 8192}, {"encoder_layers", 24},
+      {"encoder_sparse_step", 4},      {"num_experts", 128},      {"vocab_size", 256206}};
+  CHECK(parameters_of(config) == 54'500'569'088);
+}
+
+TEST_CASE("NLLB-MoE and Switch Transformers are refused where one stack alone has experts") {
+  nlohmann::json nllb{{"model_type", "nllb-moe"}};
+  CHECK(spec_of(nllb).not_run.empty());
+  nllb["decoder_sparse_step"] = 0;
+  CHECK_THROWS_AS((void)spec_of(nllb), Error);
+  nllb["encoder_sparse_step"] = 0;
+  CHECK(parameters_of(nllb) == parameters_of({{"model_type", "m2m_100"}}));
+  nlohmann::json switched{{"model_type", "switch_transformers"}};
+  CHECK(spec_of(switched).not_run.empty());
+  switched["decoder_sparse_step"] = 0;
+  CHECK_THROWS_AS((void)spec_of(switched), Error);
+}
+
+TEST_CASE("experts of NLLB-MoE that drop tokens are counted, and not run") {
+  nlohmann::json config{{"model_type", "nllb-moe"}};
+  const Integer whole = parameters_of(config);
+  config["moe_eval_capacity_token_fraction"] = 0.5;
+  CHECK(parameters_of(config) == whole);
+  CHECK(spec_of(config).not_run.find("capacity") != std::string::npos);
+}
+
 TEST_CASE("ChatGLM-6B has the parameters of its published module") {
   // Linear layers with biases, LayerNorms and one table, of modeling_chatglm.py.
   constexpr std::int64_t kLayer = std::int64_t{4} * (4096 * 4096 + 4096) +

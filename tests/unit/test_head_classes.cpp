@@ -87,6 +87,42 @@ TEST_CASE("an encoder of CLIP with a projection is counted, and not run") {
   }
 }
 
+// GPT2DoubleHeadsModel and OpenAIGPTDoubleHeadsModel select a token, and project it to one score.
+TEST_CASE("a model with double heads scores a choice by one token beside the language model") {
+  for (const auto& names : {std::pair{"gpt2", "GPT2"}, std::pair{"openai-gpt", "OpenAIGPT"}}) {
+    const std::string prefix = names.second;
+    CAPTURE(prefix);
+    json alone = of_class(names.first, (prefix + "LMHeadModel").c_str());
+    json both = of_class(names.first, (prefix + "DoubleHeadsModel").c_str());
+    constexpr std::int64_t kWidth = 768;
+    CHECK(parameters_of(both) - parameters_of(alone) == kWidth + 1);
+    Workload workload;
+    workload.batch_size = 3;
+    workload.seq_len = 7;
+    const auto flops = [&](const json& config) {
+      return count(spec_of(config), workload).figures.forward.matrix_flops;
+    };
+    CHECK(flops(both) - flops(alone) == 3 * 2 * kWidth);
+    CHECK(spec_of(both).not_run.find("choice") != std::string::npos);
+    alone["summary_type"] = "first";
+    both["summary_type"] = "first";
+    CHECK(spec_of(alone).not_run.empty());
+    CHECK_THROWS_AS((void)spec_of(both), Error);
+  }
+}
+
+TEST_CASE("reward models of Qwen2.5-Math have Qwen2.5's layers and two of their own") {
+  json config = json::parse(find_preset("qwen2.5-7b").value().json).at("config");
+  constexpr std::int64_t kWidth = 3584;
+  const Integer without_head = parameters_of(config) - Integer{152064 * kWidth};
+  for (const auto& scores :
+       {std::pair{"Qwen2ForRewardModel", 1}, std::pair{"Qwen2ForProcessRewardModel", 2}}) {
+    config["architectures"] = {scores.first};
+    CHECK(parameters_of(config) ==
+          without_head + Integer{kWidth * kWidth + kWidth + scores.second * (kWidth + 1)});
+  }
+}
+
 TEST_CASE("weights of an image encoder's pooled output belong to the head") {
   CHECK(rows_of(of_class("siglip_vision_model", "SiglipVisionModel"), "head.") ==
         std::set<std::string>{"head"});

@@ -1,6 +1,10 @@
-// BART, mBART, M2M-100 (NLLB), Blenderbot, Marian, Pegasus and Whisper: encoder-decoders with
-// biases everywhere (arXiv 1910.13461, 2001.08210, 2010.11125, 2004.13637, 1804.00344, 1912.08777,
-// 2212.04356). TrOCR's decoder is BART's (arXiv 2109.10282).
+// BART, mBART, Blenderbot, Marian, Pegasus and Whisper: encoder-decoders with biases everywhere
+// (arXiv 1910.13461, 2001.08210, 2004.13637, 1804.00344, 1912.08777, 2212.04356). TrOCR's decoder
+// is BART's (arXiv 2109.10282).
+#include "bart.h"
+
+#include <utility>
+
 #include "../common_keys.h"
 #include "../cross_attention.h"
 #include "../encoder_heads.h"
@@ -8,24 +12,6 @@
 
 namespace headroom::detail {
 namespace {
-
-/// The decoder's first token, where the inputs name none: that of the config, or the last of the
-/// encoder's, which is its language.
-enum class DecoderStart { of_config, language };
-
-struct EncoderDecoderFamily {
-  NormPlacement placement = NormPlacement::post;
-  bool embedding_norm = false;
-  bool key_bias = true;
-  std::int64_t positions_offset = 0;
-  std::string_view positions_key = "max_position_embeddings";
-  std::int64_t positions_when_absent = 1024;
-  PositionKind positions = PositionKind::learned;
-  PositionTable table = PositionTable::trained;
-  ActivationKind activation = ActivationKind::gelu;
-  DecoderStart start = DecoderStart::of_config;
-  InputKind encoder_input = InputKind::tokens;
-};
 
 struct StackKeys {
   std::string_view layers;
@@ -80,36 +66,6 @@ HeadSpec decoder_head(ConfigReader& config) {
   return language_model_head(language_model_of(config, {.tied = true}));
 }
 
-/// A stored, untrained buffer that is added to the logits.
-enum class LogitsBias { none, buffer };
-
-ModelClasses encoder_decoder_classes(const std::string& prefix, std::string language_model_class,
-                                     LogitsBias bias = LogitsBias::buffer) {
-  const auto language_model = [bias](ConfigReader& config) {
-    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
-    head.bias = bias == LogitsBias::buffer;
-    head.bias_is_buffer = head.bias;
-    return language_model_head(head);
-  };
-  const auto sequence = [](ConfigReader& config) {
-    return classifier_head(sentence_classifier(config));
-  };
-  return ModelClasses{{{std::move(language_model_class), language_model},
-                       {prefix + "Model", no_head},
-                       {prefix + "ForSequenceClassification", sequence},
-                       {prefix + "ForQuestionAnswering", answer_span_head},
-                       {prefix + "ForCausalLM", decoder_head}}};
-}
-
-ModelClasses bart_classes() {
-  ModelClasses classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration");
-  for (ModelClass& candidate : classes.list) {
-    if (candidate.name == "BartForSequenceClassification")
-      candidate.head = bart_sentence_classifier;
-  }
-  return classes;
-}
-
 /// Keys of older configs, now fixed by the class.
 void ignore_old_keys(ConfigReader& config) {
   config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
@@ -144,6 +100,26 @@ void keep_decoder_alone(ModelSpec& spec) {
   count_unused_cross_attention(spec);
 }
 
+}  // namespace
+
+ModelClasses encoder_decoder_classes(const std::string& prefix, std::string language_model_class,
+                                     LogitsBias bias) {
+  const auto language_model = [bias](ConfigReader& config) {
+    LanguageModelHeadSpec head = language_model_of(config, {.tied = true});
+    head.bias = bias == LogitsBias::buffer;
+    head.bias_is_buffer = head.bias;
+    return language_model_head(head);
+  };
+  const auto sequence = [](ConfigReader& config) {
+    return classifier_head(sentence_classifier(config));
+  };
+  return ModelClasses{{{std::move(language_model_class), language_model},
+                       {prefix + "Model", no_head},
+                       {prefix + "ForSequenceClassification", sequence},
+                       {prefix + "ForQuestionAnswering", answer_span_head},
+                       {prefix + "ForCausalLM", decoder_head}}};
+}
+
 void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
                           const EncoderDecoderFamily& family) {
   spec.kind = ModelKind::encoder_decoder;
@@ -173,10 +149,21 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   if (decoder_alone) {
     keep_decoder_alone(spec);
     config.ignore({"share_encoder_decoder_embeddings"});
-  } else {
-    if (family.encoder_input == InputKind::tokens) separate_embeddings(config, spec);
+  } else if (family.encoder_input == InputKind::tokens) {
+    separate_embeddings(config, spec);
   }
   ignore_old_keys(config);
+}
+
+namespace {
+
+ModelClasses bart_classes() {
+  ModelClasses classes = encoder_decoder_classes("Bart", "BartForConditionalGeneration");
+  for (ModelClass& candidate : classes.list) {
+    if (candidate.name == "BartForSequenceClassification")
+      candidate.head = bart_sentence_classifier;
+  }
+  return classes;
 }
 
 void read_bart(ConfigReader& config, ModelSpec& spec) {
@@ -289,18 +276,6 @@ void read_trocr(ConfigReader& config, ModelSpec& spec) {
   if (config.flag_or({"layernorm_embedding"}, true)) spec.embedding.norm = spec.decoder->norm;
   count_image_attention(config, spec);
   ignore_old_keys(config);
-}
-
-void read_m2m_100(ConfigReader& config, ModelSpec& spec) {
-  EncoderDecoderFamily family;
-  family.placement = NormPlacement::pre;
-  // Positions start after the id of the padding token.
-  family.positions_offset = config.position_after_padding();
-  family.positions = PositionKind::sinusoidal;
-  family.table = PositionTable::tensor2tensor;
-  family.activation = ActivationKind::relu;
-  read_encoder_decoder(config, spec, family);
-  spec.position.skips_padding = true;
 }
 
 constexpr std::string_view kWhisperClassifier = "WhisperForAudioClassification";
@@ -422,8 +397,11 @@ constexpr NameRule kDecoderAlone[] = {
     {"embeddings.norm.%", "decoder.layernorm_embedding.%"},
 };
 
-NameTable bart_names() {
-  return {{kBart, kBartStacks, kDecoderAlone},
+}  // namespace
+
+NameTable bart_names(std::vector<std::span<const NameRule>> own) {
+  own.insert(own.end(), {kBart, kBartStacks, kDecoderAlone});
+  return {std::move(own),
           {"model."},
           {{"encoder.embed_tokens.weight", ExtraKind::tied_copy},
            {"decoder.embed_tokens.weight", ExtraKind::tied_copy},
@@ -431,8 +409,6 @@ NameTable bart_names() {
            {"lm_head.weight", ExtraKind::tied_copy},
            {"output_projection.weight", ExtraKind::tied_copy}}};
 }
-
-}  // namespace
 
 std::vector<Family> bart_families() {
   return {{.model_types = {"bart"},
@@ -479,12 +455,6 @@ std::vector<Family> bart_families() {
           {.model_types = {"trocr"},
            .classes = ModelClasses{{{"TrOCRForCausalLM", decoder_head}}},
            .reader = read_trocr,
-           .names = bart_names(),
-           .gguf = None("llama.cpp does not support this architecture")},
-          {.model_types = {"m2m_100"},
-           .classes = encoder_decoder_classes("M2M100", "M2M100ForConditionalGeneration",
-                                              LogitsBias::none),
-           .reader = read_m2m_100,
            .names = bart_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"whisper"},

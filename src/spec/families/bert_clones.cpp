@@ -1,7 +1,7 @@
 // Encoders that differ from BERT and RoBERTa in few choices: Megatron-BERT, XLM-RoBERTa-XL and
 // RoBERTa-PreLayerNorm with norms before each part, Data2Vec, DPR, ERNIE with task types, LayoutLM,
-// and BigBird with sparse attention (arXiv 1909.08053, 2105.00572, 1904.01038, 2202.03555,
-// 2004.04906, 2107.02137, 2007.14062).
+// RoFormer with RoPE, and BigBird with sparse attention (arXiv 1909.08053, 2105.00572, 1904.01038,
+// 2202.03555, 2004.04906, 2107.02137, 2104.09864, 2007.14062).
 #include <utility>
 
 #include "../bert.h"
@@ -161,6 +161,32 @@ void read_layoutlm(ConfigReader& config, ModelSpec& spec) {
   spec.not_run = "its places on a page have no kernel yet";
 }
 
+/// RoFormer: BERT with RoPE in place of positions (arXiv 2104.09864). The class stores the table of
+/// its sines and cosines.
+void read_roformer(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kPositions = 1536;
+  read_bert_layers(config, spec, ActivationKind::gelu);
+  count_unread_head_bias(spec);
+  spec.position.kind = PositionKind::rotary;
+  spec.position.rope.layout = RopeLayout::interleaved;
+  if (!config.has("max_position_embeddings")) {
+    spec.position.max_position_embeddings = kPositions;
+  }
+  const std::int64_t width = config.size_or({"embedding_size"}, spec.hidden_size);
+  if (width != spec.hidden_size) {
+    spec.embedding.embedding_size = width;
+    spec.embedding.projection_bias = true;
+  }
+  config.expect_flag("rotary_value", false);
+  spec.counted_only.push_back(
+      {"encoder.rotary_table.weight",
+       {spec.position.max_position_embeddings, spec.encoder->self_attention.head_dim},
+       WeightRole::embedding,
+       1,
+       ModelPart::text,
+       CountedUse::loaded});
+}
+
 HeadSpec bert_like_masked_head(ConfigReader& config) {
   const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
   return language_model_head(masked_language_model_head(config, activation));
@@ -182,6 +208,25 @@ ModelClasses bert_like_classes(const std::string& prefix) {
 ModelClasses pretrained_classes(const std::string& prefix) {
   return either_of(bert_like_classes(prefix), pretraining_classes(prefix, bert_like_masked_head));
 }
+
+ModelClasses roformer_classes() {
+  const auto sequence = [](ConfigReader& config) {
+    return dense_classifier(read_activation(config, {"hidden_act"}, ActivationKind::gelu))(config);
+  };
+  return ModelClasses{
+      {{"RoFormerModel", no_head},
+       {"RoFormerForMaskedLM", bert_like_masked_head},
+       {"RoFormerForCausalLM", bert_like_masked_head},
+       {"RoFormerForSequenceClassification", sequence},
+       {"RoFormerForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"RoFormerForQuestionAnswering", span_head}}};
+}
+
+constexpr NameRule kRoFormer[] = {
+    {"embeddings.projection.%", "embeddings_project.%"},
+    {"encoder.rotary_table.%", "encoder.embed_positions.%"},
+    {"head.classifier.%", "classifier.out_proj.%"},
+};
 
 constexpr NameRule kMegatronBert[] = {
     {"encoder.layers.attention_norm.%", "encoder.layer.{}.attention.ln.%"},
@@ -234,6 +279,11 @@ std::vector<Family> bert_clones_families() {
            .classes = big_bird_classes(),
            .reader = read_big_bird,
            .names = bert_like_names("bert.", kBigBird),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"roformer"},
+           .classes = roformer_classes(),
+           .reader = read_roformer,
+           .names = bert_like_names("roformer.", kRoFormer),
            .gguf = None(kNoGguf)},
           {.model_types = {"layoutlm"},
            .classes = bert_like_classes("LayoutLM"),

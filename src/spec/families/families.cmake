@@ -60,6 +60,7 @@ set(HEADROOM_FAMILIES
   llama_clones
   longcat
   longformer
+  m2m_100
   mamba
   mamba_hybrids
   mimo

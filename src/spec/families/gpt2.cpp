@@ -27,9 +27,8 @@ void read_score_scale(ConfigReader& config, StackSpec& stack) {
 }
 
 void read_gpt2(ConfigReader& config, ModelSpec& spec) {
-  // Only the double-heads class reads summary_*; the other keys change numerics, not sizes.
-  config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
-                 "summary_type", "summary_use_proj", "n_ctx", "reorder_and_upcast_attn"});
+  read_choice_score(config, spec);
+  config.ignore({"n_ctx", "reorder_and_upcast_attn"});  // they change numerics, not sizes
   spec.kind = ModelKind::decoder;
   spec.hidden_size = config.size({"n_embd", "hidden_size"});
   spec.embedding.vocab_size = config.size({"vocab_size"});
@@ -81,13 +80,15 @@ constexpr NameRule kGpt2[] = {
     {"head.classifier.%", "score.%"},
     {"head.classifier.%", "classifier.%"},
     {"head.classifier.%", "qa_outputs.%"},
+    {"head.classifier.%", "multiple_choice_head.summary.%"},
 };
 
 }  // namespace
 
 std::vector<Family> gpt2_families() {
   return {{.model_types = {"gpt2", "gpt-sw3"},
-           .classes = decoder_classes("GPT2", {.tied = true}, "GPT2LMHeadModel"),
+           .classes = either_of(decoder_classes("GPT2", {.tied = true}, "GPT2LMHeadModel"),
+                                double_heads_class("GPT2")),
            .reader = read_gpt2,
            .names = gpt_names(kGpt2),
            .gguf = GgufForm(GgufConversion::none, {{.name = "gpt2",

@@ -98,6 +98,7 @@ constexpr NameRule kOpenAiGpt[] = {
     {"decoder.layers.mlp.down.%", "h.{}.mlp.c_proj.%", transposed()},
     {"head.language_model.%", "lm_head.%"},
     {"head.classifier.%", "score.%"},
+    {"head.classifier.%", "multiple_choice_head.summary.%"},
 };
 
 constexpr NameRule kOptLike[] = {
@@ -129,21 +130,23 @@ NameTable opt_like_names() {
 
 std::vector<Family> gpt_clones_families() {
   constexpr std::string_view kNotInLlamaCpp = "llama.cpp does not support this architecture";
-  return {{.model_types = {"openai-gpt"},
-           .classes = decoder_classes("OpenAIGPT", {.tied = true}, "OpenAIGPTLMHeadModel"),
-           .reader = read_openai_gpt,
-           .names = gpt_names(kOpenAiGpt),
-           .gguf = None(kNotInLlamaCpp)},
-          {.model_types = {"biogpt"},
-           .classes = decoder_classes("BioGpt", {.tied = true}),
-           .reader = read_biogpt,
-           .names = opt_like_names(),
-           .gguf = None(kNotInLlamaCpp)},
-          {.model_types = {"xglm"},
-           .classes = decoder_classes("XGLM", {.tied = true}),
-           .reader = read_xglm,
-           .names = opt_like_names(),
-           .gguf = None(kNotInLlamaCpp)}};
+  return {
+      {.model_types = {"openai-gpt"},
+       .classes = either_of(decoder_classes("OpenAIGPT", {.tied = true}, "OpenAIGPTLMHeadModel"),
+                            double_heads_class("OpenAIGPT")),
+       .reader = read_openai_gpt,
+       .names = gpt_names(kOpenAiGpt),
+       .gguf = None(kNotInLlamaCpp)},
+      {.model_types = {"biogpt"},
+       .classes = decoder_classes("BioGpt", {.tied = true}),
+       .reader = read_biogpt,
+       .names = opt_like_names(),
+       .gguf = None(kNotInLlamaCpp)},
+      {.model_types = {"xglm"},
+       .classes = decoder_classes("XGLM", {.tied = true}),
+       .reader = read_xglm,
+       .names = opt_like_names(),
+       .gguf = None(kNotInLlamaCpp)}};
 }
 
 }  // namespace headroom::detail

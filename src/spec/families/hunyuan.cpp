@@ -1,5 +1,8 @@
 // HunYuan: Llama with norms on query and key heads after RoPE, whose base grows by a fixed `alpha`;
-// dense and with experts beside a shared one (arXiv 2411.02265; Tencent, Hunyuan-A13B).
+// dense and with experts beside a shared one (Tencent, Hunyuan-A13B). Hunyuan-Large also shares
+// keys and values between layers (arXiv 2411.02265).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <string_view>
@@ -38,7 +41,6 @@ constexpr std::string_view kOtherParts[] = {"anyres_pooling_size",
 /// Requires of each option the only value that the class has.
 void expect_options_of_class(ConfigReader& config, const AttentionSpec& attention) {
   config.expect_flag("use_qk_norm", true);
-  config.expect_flag("use_cla", false);
   config.expect_flag("use_mla", false);
   config.expect_flag("mlp_bias", false);
   config.expect_flag("add_classification_head", false);
@@ -46,7 +48,8 @@ void expect_options_of_class(ConfigReader& config, const AttentionSpec& attentio
   config.expect_number("attention_head_dim", static_cast<double>(attention.head_dim));
 }
 
-void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
+/// The layers of all HunYuan models, without experts.
+void read_hunyuan_layers(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.norm_eps = 1e-5;
   read_decoder(config, spec, defaults);
@@ -54,9 +57,15 @@ void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.query_key_norm =
       QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head, QueryKeyNormPlace::after_rotary};
   expect_options_of_class(config, stack.self_attention);
-  config.ignore({"cla_share_factor", "eod_token_id", "use_rotary_pos_emb", "org_vocab_size",
+  config.ignore({"eod_token_id", "use_rotary_pos_emb", "org_vocab_size",
                  "position_embedding_xdrope", "im_start_id", "im_end_id", "im_newline_id"});
   for (const std::string_view key : kOtherParts) config.ignore({key});
+}
+
+void read_hunyuan_dense(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_layers(config, spec);
+  config.expect_flag("use_cla", false);
+  config.ignore({"cla_share_factor"});
 }
 
 /// A number, or a list of it for each layer.
@@ -74,6 +83,12 @@ void expect_layered_size(ConfigReader& config, std::string_view key, std::int64_
   config.fail(key, "differs from the class's size", "use the same size for all experts");
 }
 
+/// Of routing in training.
+void ignore_routing_options(ConfigReader& config) {
+  config.ignore({"moe_drop_tokens", "moe_random_routing_dropped_token", "capacity_factor",
+                 "group_limited_greedy", "n_group", "topk_group", "routed_scaling_factor"});
+}
+
 void read_hunyuan_moe(ConfigReader& config, ModelSpec& spec) {
   read_hunyuan_dense(config, spec);
   FfnSpec& ffn = spec.decoder->ffn;
@@ -89,12 +104,64 @@ void read_hunyuan_moe(ConfigReader& config, ModelSpec& spec) {
   ffn.experts = experts;
   config.expect_flag("use_mixed_mlp_moe", true);
   config.expect_flag("norm_topk_prob", true);
-  config.ignore({"moe_layer_num_skipped", "moe_drop_tokens", "moe_random_routing_dropped_token",
-                 "capacity_factor", "group_limited_greedy", "n_group", "topk_group",
-                 "routed_scaling_factor"});
+  config.ignore({"moe_layer_num_skipped"});
+  ignore_routing_options(config);
+}
+
+/// Experts of all layers but the first `moe_layer_num_skipped`. The weight of a single expert is
+/// its share of the softmax over all. Source: vLLM, hunyuan_v1.py, HunYuanSparseMoeBlock.
+void read_large_experts(ConfigReader& config, StackSpec& stack) {
+  const std::int64_t dense_layers = config.count_or({"moe_layer_num_skipped"}, 0);
+  const std::int64_t inner = stack.ffn.intermediate_size;
+  ExpertsSpec experts;
+  experts.num_experts = read_layered_size(config, "num_experts", 1);
+  experts.num_experts_per_tok = read_layered_size(config, "moe_topk", 1);
+  experts.intermediate_size = read_layered_size(config, "moe_intermediate_size", inner);
+  experts.normalise = experts.num_experts_per_tok > 1;
+  const std::int64_t shared = read_layered_size(config, "num_shared_expert", 1);
+  if (config.flag_or({"use_mixed_mlp_moe"}, false)) {
+    experts.shared_intermediate_size = product(config, "num_shared_expert", shared, inner);
+  }
+  ignore_routing_options(config);
+  if (experts.num_experts == 1) return;
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    sparse.push_back(layer >= dense_layers);
+  }
+  set_experts(stack, sparse, experts);
+}
+
+/// Cross-layer attention (arXiv 2405.12981): every `cla_share_factor`-th layer has keys and values,
+/// which those behind it read as well, through a norm of their own.
+void share_key_values(ConfigReader& config, ModelSpec& spec) {
+  const bool shares = config.flag_or({"use_cla"}, false);
+  const std::int64_t factor = config.size_or({"cla_share_factor"}, 1);
+  if (!shares || factor == 1) return;
+  StackSpec& stack = *spec.decoder;
+  std::vector<bool> projects;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    projects.push_back(layer % factor == 0);
+    if (projects.back()) continue;
+    spec.counted_only.push_back({fmt::format("decoder.shared_key_norms.{}.weight", layer),
+                                 {stack.self_attention.head_dim},
+                                 WeightRole::norm,
+                                 1,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
+  vary_layers(stack, projects,
+              [](LayerVariant& variant) { variant.self_attention.shares_key_values = true; });
+  spec.not_run = "each layer's own norm of shared keys has no kernel yet";
+}
+
+void read_hunyuan_large(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_layers(config, spec);
+  read_large_experts(config, *spec.decoder);
+  share_key_values(config, spec);
 }
 
 constexpr NameRule kHunyuan[] = {
+    {"decoder.shared_key_norms.{i}.%", "layers.{i}.self_attn.key_layernorm.%"},
     {"decoder.layers.attention.query_norm.%", "layers.{}.self_attn.query_layernorm.%"},
     {"decoder.layers.attention.key_norm.%", "layers.{}.self_attn.key_layernorm.%"},
     {"decoder.layers.mlp.router.%", "layers.{}.mlp.gate.wg.%"},
@@ -127,7 +194,12 @@ std::vector<Family> hunyuan_families() {
                                   {"expert_feed_forward_length", "moe_intermediate_size"},
                                   {"expert_shared_count", "num_shared_expert"}},
                           .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
-                          .head_dim = GgufHeadDim::always}})}};
+                          .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"hunyuan"},
+       .classes = llama_classes("HunYuan"),
+       .reader = read_hunyuan_large,
+       .names = llama_names({kHunyuan, routed_expert_rules()}),
+       .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail

@@ -29,6 +29,15 @@ void read_internlm3(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.bias = config.flag_or({"mlp_bias"}, stack.self_attention.output_bias);
 }
 
+/// Score of a text by its last token that is no padding, which is reward_token_id. Source:
+/// modeling_internlm2.py of internlm/internlm2-7b-reward.
+HeadSpec end_score_head(ConfigReader& config) {
+  config.ignore({"reward_token_id"});
+  HeadSpec head = last_token_classifier(config);
+  head.classifier->num_labels = 1;
+  return head;
+}
+
 constexpr NameRule kInternlm2[] = {
     {"embeddings.word_embeddings.%", "tok_embeddings.%"},
     {"decoder.layers.attention_norm.%", "layers.{}.attention_norm.%"},
@@ -44,6 +53,7 @@ constexpr NameRule kInternlm2[] = {
     {"decoder.layers.mlp.up.%", "layers.{}.feed_forward.w3.%"},
     {"decoder.layers.mlp.down.%", "layers.{}.feed_forward.w2.%"},
     {"head.language_model.%", "output.%"},
+    {"head.classifier.%", "v_head.%"},
 };
 
 }  // namespace
@@ -55,7 +65,8 @@ std::vector<Family> internlm_families() {
            .names = llama_names(),
            .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"internlm2"},
-           .classes = llama_classes("InternLM2"),
+           .classes = either_of(llama_classes("InternLM2"),
+                                {{{"InternLM2ForRewardModel", end_score_head}}}),
            .reader = read_internlm,
            .names = llama_names({kInternlm2}),
            .gguf = GgufForm(GgufConversion::interleaved_heads,

@@ -1,5 +1,5 @@
 // Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral,
-// IQuest-Coder, NanoChat, Persimmon and the dense model of Youtu-LLM.
+// IQuest-Coder, NanoChat, Persimmon, SOLAR Pro and the dense model of Youtu-LLM.
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
@@ -137,6 +137,20 @@ void read_youtu(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"embedding_initializer_range", "mlp_bias"});
 }
 
+/// SOLAR Pro: Llama with block connections, which mix hidden states in front of some layers into
+/// those of later ones. It has no window, whatever sliding_window says (vLLM, solar.py; Upstage,
+/// SOLAR Pro).
+void read_solar(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  read_decoder(config, spec, defaults);
+  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
+  config.ignore({"bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv", "sliding_window"});
+  spec.assumptions.emplace_back(
+      "block connections (bskcn_1 to bskcn_4) count neither the hidden states that they keep nor "
+      "their element-wise operations");
+  spec.not_run = "its block connections have no kernel yet";
+}
+
 constexpr NameRule kNanochat[] = {
     {"decoder.layers.mlp.up.%", "layers.{}.mlp.fc1.%"},
     {"decoder.layers.mlp.down.%", "layers.{}.mlp.fc2.%"},
@@ -201,6 +215,11 @@ std::vector<Family> llama_clones_families() {
            .classes = llama_classes("Persimmon"),
            .reader = read_persimmon,
            .names = llama_names({kPersimmon}),
+           .gguf = None(kNoGguf)},
+          {.model_types = {"solar"},
+           .classes = llama_classes("Solar"),
+           .reader = read_solar,
+           .names = llama_names(),
            .gguf = None(kNoGguf)},
           {.model_types = {"youtu"},
            .classes = decoder_classes("Youtu", {.tied = true, .float32_logits = true}),

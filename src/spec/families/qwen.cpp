@@ -92,6 +92,40 @@ void read_qwen3_vl_moe(ConfigReader& config, ModelSpec& spec) {
   for (LayerVariant& variant : stack.variants) normalise(variant.ffn);
 }
 
+/// Scores of a reward model: two layers with a ReLU between them. Source: modeling_qwen2_rm.py of
+/// Qwen/Qwen2.5-Math-RM-72B and Qwen/Qwen2.5-Math-PRM-7B (arXiv 2409.12122, 2501.07301).
+HeadSpec two_layer_scores(ClassifierSpec scores) {
+  scores.dense = ActivationKind::relu;
+  return classifier_head(scores);
+}
+
+/// Scores an answer by its last token that is no padding.
+HeadSpec outcome_reward_head(ConfigReader& config) {
+  ClassifierSpec score;
+  score.input = ClassifierInput::last_token;
+  score.num_labels = 1;
+  score.token_id = read_token_id(config, "pad_token_id");
+  return two_layer_scores(score);
+}
+
+/// Two scores of every token, of which those at the end of a step tell whether it is right.
+HeadSpec process_reward_head(ConfigReader& /*config*/) {
+  ClassifierSpec scores;
+  scores.input = ClassifierInput::every_token;
+  scores.num_labels = 2;
+  return two_layer_scores(scores);
+}
+
+ModelClasses qwen2_classes() {
+  return either_of(llama_classes("Qwen2"), {{{"Qwen2ForRewardModel", outcome_reward_head},
+                                             {"Qwen2ForProcessRewardModel", process_reward_head}}});
+}
+
+constexpr NameRule kRewardHead[] = {
+    {"head.classifier.dense.%", "score.0.%"},
+    {"head.classifier.%", "score.2.%"},
+};
+
 constexpr NameRule kSharedExpert[] = {
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.mlp.shared_expert.gate_proj.%"},
     {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.mlp.shared_expert.up_proj.%"},
@@ -122,9 +156,9 @@ NameTable qwen_moe_names() {
 std::vector<Family> qwen_families() {
   return {
       {.model_types = {"qwen2"},
-       .classes = llama_classes("Qwen2"),
+       .classes = qwen2_classes(),
        .reader = read_qwen2,
-       .names = llama_names(),
+       .names = llama_names({kRewardHead}),
        .gguf = GgufForm(GgufConversion::none, {{.name = "qwen2", .common = gguf_rms_norm_keys()}})},
       {.model_types = {"qwen3"},
        .classes = llama_classes("Qwen3"),

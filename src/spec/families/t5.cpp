@@ -2,9 +2,12 @@
 // (arXiv 1910.10683); v1.1 has a gated FFN and an untied head (arXiv 2002.05202). mT5 is v1.1 for
 // many languages (arXiv 2010.11934); UMT5 has its own biases in every layer (arXiv 2304.09151).
 // LongT5's encoder attends locally (arXiv 2112.07916, section 3.1.1), or to transient global tokens
-// as well (section 3.1.2).
+// as well (section 3.1.2). Switch Transformers have experts in some layers (arXiv 2101.03961).
+#include <fmt/format.h>
+
 #include "../common_keys.h"
 #include "../family.h"
+#include "../sparse_stacks.h"
 
 namespace headroom::detail {
 namespace {
@@ -166,6 +169,72 @@ void read_longt5(ConfigReader& config, ModelSpec& spec) {
   attention.block_size = radius + 1;
 }
 
+/// The layers with experts: with a step of 1 all, else those whose number modulo the step is 1. A
+/// config without steps has the numbers of such layers. Source: SwitchTransformersConfig and
+/// SwitchTransformersStack, transformers, models/switch_transformers.
+std::vector<bool> read_switch_layers(ConfigReader& config, std::string_view step_key,
+                                     std::string_view count_key, std::int64_t num_layers) {
+  constexpr std::int64_t kDefault = 3;
+  const std::int64_t count = config.count_or({count_key}, kDefault);
+  const std::int64_t step =
+      config.count_or({step_key}, count > 0 ? num_layers / count : num_layers);
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    sparse.push_back(step == 1 || (step > 1 && layer % step == 1));
+  }
+  return sparse;
+}
+
+/// Switch Transformers: T5 whose experts are chosen one a token, and weighted by its probability.
+void read_switch_transformers(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kExperts = 8;
+  constexpr std::int64_t kCapacity = 64;
+  read_t5_like(config, spec, kT5Defaults);
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or_of_class({"num_experts"}, kExperts);
+  experts.num_experts_per_tok = 1;
+  experts.router_bias = config.flag_or({"router_bias"}, false);
+  // The class has plain networks only, whatever feed_forward_proj says.
+  const ActivationKind activation = read_activation(config, {"dense_act_fn"}, ActivationKind::relu);
+  for (auto* const stack : {&spec.encoder, &spec.decoder}) {
+    if (!*stack) continue;
+    (*stack)->ffn.kind = FfnKind::plain;
+    (*stack)->ffn.activation = activation;
+  }
+  set_sparse_layers(*spec.encoder,
+                    read_switch_layers(config, "encoder_sparse_step", "num_sparse_encoder_layers",
+                                       spec.encoder->num_layers),
+                    experts);
+  if (spec.decoder) {
+    set_sparse_layers(*spec.decoder,
+                      read_switch_layers(config, "decoder_sparse_step", "num_sparse_decoder_layers",
+                                         spec.decoder->num_layers),
+                      experts);
+  }
+  require_experts_in_both(config, spec, "decoder_sparse_step");
+  spec.assumptions.push_back(
+      fmt::format("experts take all of their tokens; the class drops those of a sequence that are "
+                  "more than {} for one expert",
+                  config.size_or({"expert_capacity"}, kCapacity)));
+  config.ignore({"decoder_sparse_step", "num_sparse_decoder_layers", "router_jitter_noise",
+                 "router_dtype", "router_type", "router_ignore_padding_tokens",
+                 "router_z_loss_coef", "router_aux_loss_coef", "output_router_logits",
+                 "add_router_probs"});
+}
+
+constexpr NameRule kSwitch[] = {
+    {"encoder.layers.mlp.up.%", "encoder.block.{}.layer.1.mlp.wi.%"},
+    {"encoder.layers.mlp.down.%", "encoder.block.{}.layer.1.mlp.wo.%"},
+    {"encoder.layers.mlp.router.%", "encoder.block.{}.layer.1.mlp.router.classifier.%"},
+    {"encoder.layers.mlp.experts.up.%", "encoder.block.{}.layer.1.mlp.experts.expert_{e}.wi.%"},
+    {"encoder.layers.mlp.experts.down.%", "encoder.block.{}.layer.1.mlp.experts.expert_{e}.wo.%"},
+    {"decoder.layers.mlp.up.%", "decoder.block.{}.layer.2.mlp.wi.%"},
+    {"decoder.layers.mlp.down.%", "decoder.block.{}.layer.2.mlp.wo.%"},
+    {"decoder.layers.mlp.router.%", "decoder.block.{}.layer.2.mlp.router.classifier.%"},
+    {"decoder.layers.mlp.experts.up.%", "decoder.block.{}.layer.2.mlp.experts.expert_{e}.wi.%"},
+    {"decoder.layers.mlp.experts.down.%", "decoder.block.{}.layer.2.mlp.experts.expert_{e}.wo.%"},
+};
+
 constexpr NameRule kLongT5[] = {
     {"encoder.relative_attention_bias.%",
      "encoder.block.0.layer.0.LocalSelfAttention.relative_attention_bias.%"},
@@ -263,7 +332,7 @@ void finish_t5(const GgufMetadataReader& metadata, ConfigDraft& config) {
 
 NameTable t5_names() {
   return {
-      {kLongT5, kUmt5, kT5Gated, kT5Plain, kT5, kT5Classifiers},
+      {kSwitch, kLongT5, kUmt5, kT5Gated, kT5Plain, kT5, kT5Classifiers},
       {"transformer."},
       {{"embed_tokens.weight", ExtraKind::tied_copy}, {"lm_head.weight", ExtraKind::tied_copy}}};
 }
@@ -292,6 +361,11 @@ std::vector<Family> t5_families() {
       {.model_types = {"longt5"},
        .classes = t5_classes("LongT5", kT5Defaults),
        .reader = read_longt5,
+       .names = t5_names(),
+       .gguf = None("llama.cpp does not support this architecture")},
+      {.model_types = {"switch_transformers"},
+       .classes = t5_classes("SwitchTransformers", kT5Defaults),
+       .reader = read_switch_transformers,
        .names = t5_names(),
        .gguf = None("llama.cpp does not support this architecture")},
       {.model_types = {"umt5"},

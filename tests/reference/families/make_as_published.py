@@ -2,19 +2,23 @@
 form than their files: make_as_published.py FOLDER...
 
 Step 3.5 is the text model of transformers' Step 3.7 with a head; GTE has a scaling of RoPE of its
-own. Configs stay as they are published, and tensors get the published names, by transformers' own
-table of conversions.
+own; InternLM 2 is Llama with queries, keys and values in one tensor. Reward models are their text
+models with the heads of their repositories (reward_models.py). NLLB-MoE mixes its
+experts as transformers 4 does: 5.24 takes the mask of the best ones for their numbers. Configs stay as they are published,
+and tensors get the published names, by transformers' own table of conversions.
 """
 
 import json
 import re
 import sys
 
+import reward_models
 import torch
 import transformers  # noqa: F401
 from transformers.modeling_outputs import MoeCausalLMOutputWithPast
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gte.modeling_gte import GteModel
+from transformers.models.nllb_moe.modeling_nllb_moe import NllbMoeSparseMLP
 from transformers.models.step3p7 import modeling_step3p7 as step
 
 STEP_NAMES = (
@@ -28,6 +32,19 @@ MOLMO_NAMES = (
     (r"^layers\.", "model.transformer.blocks."),
     (r"^norm\.", "model.transformer.ln_f."),
     (r"^wte\.", "model.transformer.wte."),
+)
+
+
+INTERNLM_NAMES = (
+    (r"embed_tokens", "tok_embeddings"),
+    (r"self_attn\.o_proj", "attention.wo"),
+    (r"self_attn\.wqkv", "attention.wqkv"),
+    (r"input_layernorm", "attention_norm"),
+    (r"post_attention_layernorm", "ffn_norm"),
+    (r"mlp\.gate_proj", "feed_forward.w1"),
+    (r"mlp\.up_proj", "feed_forward.w3"),
+    (r"mlp\.down_proj", "feed_forward.w2"),
+    (r"lm_head", "output"),
 )
 
 
@@ -88,17 +105,52 @@ def published_molmo(tensors, config):
     return renamed(tensors, MOLMO_NAMES)
 
 
-NAMES = {"step3p5": published_step, "molmo2_text": published_molmo}
+def published_internlm(tensors, config):
+    """Rows of wqkv by key-value head: its queries, then key and value."""
+    groups = config["num_key_value_heads"]
+    for layer in range(config["num_hidden_layers"]):
+        name = f"model.layers.{layer}.self_attn."
+        parts = [tensors.pop(f"{name}{part}_proj.weight") for part in "qkv"]
+        width = parts[0].shape[-1]
+        heads = torch.cat([part.view(groups, -1, width) for part in parts], 1)
+        tensors[f"{name}wqkv.weight"] = heads.reshape(-1, width)
+    return renamed(tensors, INTERNLM_NAMES)
 
+
+def mixed_nllb(self, hidden_states, padding_mask=None):
+    tokens = hidden_states.flatten(0, 1)
+    weights = self.router(tokens, padding_mask)[1].to(tokens.dtype)
+    kept = 1 - self.experts.moe_token_dropout
+    mixed = sum(
+        kept * weights[:, i : i + 1] * self.experts[f"expert_{i}"](tokens)
+        for i in range(self.num_experts)
+    )
+    return mixed.view_as(hidden_states)
+
+
+NAMES = {
+    "step3p5": published_step,
+    "molmo2_text": published_molmo,
+    "internlm2": published_internlm,
+}
+# Transformers' names of types that it has under another one.
+TYPES = {"new": "gte", "internlm2": "llama"}
+
+NllbMoeSparseMLP.forward = mixed_nllb
 ROPE_INIT_FUNCTIONS["ntk"] = ntk_frequencies
 sys.modules["transformers"].NewModel = GteModel
 sys.modules["transformers"].Step3p5ForCausalLM = Step3p5ForCausalLM
+sys.modules["transformers"].InternLM2ForCausalLM = transformers.LlamaForCausalLM
+for reward_model in reward_models.CLASSES:
+    setattr(sys.modules["transformers"], reward_model.__name__, reward_model)
 configs = {}
 for folder in sys.argv[1:]:
     with open(f"{folder}/config.json") as file:
         configs[folder] = file.read()
-    with open(f"{folder}/config.json", "w") as file:  # under transformers' name of its type
-        json.dump(json.loads(configs[folder].replace('"new"', '"gte"')), file)
+    config = json.loads(configs[folder])
+    config["model_type"] = TYPES.get(config["model_type"], config["model_type"])
+    with open(f"{folder}/config.json", "w") as file:
+        json.dump(config, file)
 
 import make_with_transformers  # noqa: E402, F401 (makes the folders of the command line)
 from weights import read_safetensors, write_safetensors  # noqa: E402

@@ -23,12 +23,18 @@ ENCODERS = ("bert",)  # that also have a class for causal language models
 EMBEDDINGS = ("embed", "wte", "wpe", "shared")
 
 
+def drawn(model):
+    """Names and parameters but for tables of sines."""
+    tables = [id(part.weight) for part in model.modules() if hasattr(part, "create_weight")]
+    return [(name, part) for name, part in model.named_parameters() if id(part) not in tables]
+
+
 def draw(model, seed):
     """Vectors keep their initial values and get some noise; matrices get a gain below 1, which
     keeps rounding errors small."""
     noise = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        for name, weight in drawn(model):
             values = torch.randn(weight.shape, generator=noise)
             if weight.ndim == 1:
                 weight.add_(0.1 * values)
@@ -51,7 +57,7 @@ def build(config, seed):
         model.set_experts_implementation("eager")
     draw(model, seed)
     with torch.no_grad():  # the parameters alone: buffers hold frequencies of RoPE
-        for weight in model.parameters():
+        for _name, weight in drawn(model):
             weight.copy_(weight.bfloat16())
     return model.eval()
 
