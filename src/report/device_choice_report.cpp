@@ -75,6 +75,8 @@ PlanQuestion head_of(const DeviceQuestion& question) {
   PlanQuestion head;
   head.model = question.model;
   head.query = question.query;
+  // Several types have a column each.
+  if (question.weights.size() == 1) head.query.weights = question.weights.front();
   head.load = question.load;
   head.images = question.images;
   head.audio = question.audio;
