@@ -14,7 +14,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
 from compare import HERE, ROOT, compile_program, row, run_json, span, table
 
@@ -41,6 +40,8 @@ def parse_arguments():
     parser.add_argument("--steps", type=int, default=16, help="timed tokens behind every prompt")
     parser.add_argument("--patience", type=float, default=5.0,
                         help="longest wait for idle processors before a program, in seconds")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep the other cases of the report, if the machine and llama.cpp are still those")
     parser.add_argument("--reports", type=pathlib.Path, default=ROOT / "reports")
     return parser.parse_args()
 
@@ -136,6 +137,21 @@ def case_row(result):
     return row(cells)
 
 
+def case_key(case):
+    """The order of the cases, and what tells one from another."""
+    return list(MODELS).index(case["model"]), list(TYPES).index(case["type"]), case["threads"]
+
+
+def kept_cases(arguments, head):
+    """The cases of the report so far, by key, if they are to be kept."""
+    if not arguments.keep:
+        return {}
+    document = json.loads((arguments.reports / "llama_cpp.json").read_text())
+    if any(document[key] != value for key, value in head.items()):
+        sys.exit("the report is of another machine, compiler, release of llama.cpp or number of rounds: leave out --keep")
+    return {case_key(case): case for case in document["cases"]}
+
+
 def verdict(results):
     """Counts the cases of each workload in which headroom is faster in every round."""
     lines = []
@@ -180,22 +196,23 @@ def write_reports(arguments, document):
 
 def main():
     arguments = parse_arguments()
-    start = time.monotonic()
     engine = LlamaCpp(arguments)
     report, _ = run_json([arguments.headroom, "measure", "bert-tiny", "--runs", 1, "--format", "json", "-q"], 0)
     context = report["context"]
-    cases = []
+    head = {"rounds": arguments.rounds, "version": engine.version,
+            **{key: context[key] for key in ("cpu", "logical_cpus", "compiler")}}
+    cases = kept_cases(arguments, head)
     for model in arguments.models:
         for stored in arguments.types:
             for threads in arguments.threads:
-                cases.append(case_of(arguments, engine, model, stored, threads))
+                case = case_of(arguments, engine, model, stored, threads)
+                cases[case_key(case)] = case
                 # After every case, so that an interrupted run keeps its results.
                 write_reports(arguments, {
                     "date": datetime.date.today().isoformat(),
                     "command": "python3 tests/bench/engines/llama_cpp.py --node-modules NODE_MODULES --folder FOLDER "
                                f"--rounds {arguments.rounds} --runs {arguments.runs} --steps {arguments.steps}",
-                    "seconds": round(time.monotonic() - start), "version": engine.version,
-                    **{key: context[key] for key in ("cpu", "logical_cpus", "compiler")}, "cases": cases})
+                    **head, "cases": [cases[key] for key in sorted(cases)]})
 
 
 if __name__ == "__main__":
