@@ -183,7 +183,8 @@ def write_reports(arguments, document):
         "token's logits; decode is",
         f"a step behind {PROMPTS[0]} tokens. Ratio: llama.cpp's time over headroom's, median of the rounds; in "
         "brackets minimum and",
-        "maximum; above 1, headroom is faster. Times are the least of the rounds' medians.", "",
+        "maximum; above 1, headroom is faster. Times are the least of the rounds' medians."
+        + (" Some cases were measured again (`--keep`)." if arguments.keep else ""), "",
         *table(["Model", "Type", "Threads", "File [MiB]", *heads], 2, map(case_row, document["cases"])), "",
         *verdict(document["cases"]), "",
         "bfloat16 prefill asks headroom for `--activations bfloat16`; the other rows are its defaults, which",
