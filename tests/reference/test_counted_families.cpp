@@ -235,7 +235,8 @@ TEST_CASE("Hunyuan-Large has 389 billion parameters, and one cache for two layer
   CHECK(counted.figures.forward.matrix_flops == 4096 * (2 * of_weights + of_pairs));
 }
 
-// A model of 22 billion parameters, as upstage/solar-pro-preview-instruct is.
+// Of the size that upstage/solar-pro-preview-instruct states, 22 billion, with the connections that
+// its SolarConfig has by default. The exact sum is held by the tiny model in towers/tiny.csv.
 TEST_CASE("SOLAR Pro has Llama's parameters, and a note on its block connections") {
   nlohmann::json config{{"model_type", "solar"},     {"architectures", {"SolarForCausalLM"}},
                         {"hidden_size", 5120},       {"intermediate_size", 17920},
