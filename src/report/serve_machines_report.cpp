@@ -1,5 +1,5 @@
 // ServeMachinesReport -> Document and JSON: machines with the devices that meet latency targets,
-// the best plan on them, and its price.
+// the best plan on them, its price, and the range of its latencies and throughput.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,15 +28,14 @@ std::string verdict_of(const ServeMachinesReport& report) {
 }
 
 std::vector<Column> columns_of(bool has_prices) {
-  std::vector<Column> columns{words_column("machine", "Machine"),
-                              number_column("devices", "Devices", {"", 0}),
-                              words_column("plan", "Plan"),
-                              words_column("targets", "Targets"),
-                              words_column("why", "Why"),
-                              number_column("output_tokens_per_s", "Output", {"[tokens/s]", 1})};
+  std::vector<Column> columns{
+      words_column("machine", "Machine"), number_column("devices", "Devices", {"", 0}),
+      words_column("plan", "Plan"),       words_column("targets", "Targets"),
+      words_column("why", "Why"),         throughput_column("output_tokens_per_s", "Output")};
   if (!has_prices) return columns;
   columns.push_back(number_column("price_per_hour", "Price", {"[per hour]", 2}));
-  columns.push_back(number_column("price_per_million_output_tokens", "Price", {"[per M out]", 2}));
+  columns.push_back(number_column("price_per_million_output_tokens", "Price", {"[per M out]", 2},
+                                  Importance::optional));
   return columns;
 }
 
@@ -59,6 +58,34 @@ Table machines_table(const ServeMachinesReport& report) {
       row.push_back(price ? Cell{price->per_million_output_tokens} : Cell{});
     }
     table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Median latencies and throughput of each machine's plan, with all steps as fast and as slow as in
+/// nine of ten runs:
+///
+///     Machine     TTFT     to  TPOT    to      Output          to
+///                 [ms]   [ms]  [ms]  [ms]  [tokens/s]  [tokens/s]
+Table range_table(const ServeMachinesReport& report) {
+  Table table;
+  table.columns = {words_column("machine", "Machine"),
+                   latency_column("ttft_low_s", "TTFT"),
+                   latency_column("ttft_high_s", "to"),
+                   latency_column("tpot_low_s", "TPOT"),
+                   latency_column("tpot_high_s", "to"),
+                   throughput_column("output_tokens_per_s_low", "Output"),
+                   throughput_column("output_tokens_per_s_high", "to")};
+  const auto median = [](const std::optional<LatencySummary>& latency) {
+    return latency ? Cell{latency->p50} : Cell{};
+  };
+  for (const ServeReport& one : report.machines) {
+    const ServedPlan& plan = one.plans.front();
+    const ServeFigures& fastest = plan.fastest.value();
+    const ServeFigures& slowest = plan.slowest.value();
+    table.rows.push_back({one.question.plan.rates.name, median(fastest.ttft), median(slowest.ttft),
+                          median(fastest.tpot), median(slowest.tpot), slowest.output_tokens_per_s,
+                          fastest.output_tokens_per_s});
   }
   return table;
 }
@@ -95,6 +122,8 @@ Document to_document(const ServeMachinesReport& report) {
     document.add_line("range", ranges_text(report));
     document.blocks.emplace_back(Heading{"Fewest devices by machine"});
     document.blocks.emplace_back(machines_table(report));
+    document.blocks.emplace_back(Heading{"Median latencies and throughput, for nine of ten runs"});
+    document.blocks.emplace_back(range_table(report));
   }
   if (!report.too_small.empty()) {
     document.blocks.emplace_back(Heading{"Too small"});

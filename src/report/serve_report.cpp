@@ -39,11 +39,6 @@ std::string throughput_text(const ServeFigures& figures) {
                      grouped(figures.input_tokens_per_s, 1), figures.requests_per_s);
 }
 
-/// Seconds, shown as milliseconds with one decimal: a simulation tells no more.
-Column latency_column(const char* key, const char* title) {
-  return number_column(key, title, {"[ms]", 1, 1, 1000});
-}
-
 Table latency_table(const ServeFigures& figures) {
   Table table;
   table.columns = {words_column("latency", "Latency"), latency_column("mean_s", "Mean"),
@@ -103,7 +98,7 @@ Table plans_table(const ServeReport& report) {
                    latency_column("ttft_s", "TTFT"),
                    latency_column("tpot_s", "TPOT"),
                    latency_column("end_to_end_s", "End to end"),
-                   number_column("output_tokens_per_s", "Output", {"[tokens/s]", 1})};
+                   throughput_column("output_tokens_per_s", "Output")};
   for (const ServedPlan& plan : report.plans) {
     const ServeFigures& figures = plan.figures;
     const Cell tpot = figures.tpot ? Cell{figures.tpot->at_target} : Cell{};

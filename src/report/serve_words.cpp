@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "describe.h"
@@ -76,6 +77,14 @@ std::string targets_text(const LatencyTargets& targets) {
   add(LatencyKind::end_to_end, targets.end_to_end_s);
   return fmt::format("{} for {:.4g} % of the requests", fmt::join(parts, " · "),
                      targets.percentile);
+}
+
+Column latency_column(std::string key, std::string title) {
+  return number_column(std::move(key), std::move(title), {"[ms]", 1, 1, 1000});
+}
+
+Column throughput_column(std::string key, std::string title) {
+  return number_column(std::move(key), std::move(title), {"[tokens/s]", 1});
 }
 
 namespace {

@@ -16,6 +16,11 @@ namespace headroom::detail {
 /// "TTFT ≤ 500.000 ms · TPOT ≤ 30.000 ms for 99 % of the requests"
 [[nodiscard]] std::string targets_text(const LatencyTargets& targets);
 
+/// Seconds, shown as milliseconds with one decimal: a simulation tells no more.
+[[nodiscard]] Column latency_column(std::string key, std::string title);
+/// Output tokens per second.
+[[nodiscard]] Column throughput_column(std::string key, std::string title);
+
 /// The question with its requests, scheduler and targets; keys of the answer are missing.
 [[nodiscard]] Json served_question_json(const ServeQuestion& question, std::string_view schema);
 [[nodiscard]] Json served_json(const ServedPlan& plan, const LatencyTargets& targets);

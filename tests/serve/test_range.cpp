@@ -37,3 +37,25 @@ TEST_CASE("slower steps lengthen the queue, too") {
   CHECK(plan.fastest->ttft.p90 < plan.figures.ttft.p90);
   CHECK(plan.slowest->mean_running > plan.figures.mean_running);
 }
+
+// One user waits for nobody: a step's factor is that of every latency and of the throughput.
+TEST_CASE("machines are compared with the range of their latencies and throughput") {
+  std::vector<ServeQuestion> questions;
+  for (const char* const machine : {"l40s", "h100-80gb"}) {
+    questions.push_back(question_for("llama-3-8b", machine, users(1, 20, 1000, 50)));
+    questions.back().targets.ttft_s = 10;
+  }
+  const ServeMachinesReport report = make_serve_machines_report(questions, FixedDegrees{}, {1, 1});
+  REQUIRE(report.machines.size() == 2);
+  for (const ServeReport& one : report.machines) {
+    const ServedPlan& plan = one.plans.front();
+    const double factor = 1 + plan.time_range;
+    REQUIRE(factor > 1.1);
+    REQUIRE(plan.fastest.has_value());
+    REQUIRE(plan.slowest.has_value());
+    CHECK(plan.fastest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 / factor));
+    CHECK(plan.slowest->tpot->p50 == doctest::Approx(plan.figures.tpot->p50 * factor));
+    CHECK(plan.slowest->output_tokens_per_s ==
+          doctest::Approx(plan.figures.output_tokens_per_s / factor));
+  }
+}

@@ -30,6 +30,7 @@ fit llama-3-8b --machine h100-80gb
 fit llama-3-70b
 plan llama-3-8b --machine a100-80gb --count 8 --train --batch 32 --seq 4096 --keep 3 --front
 serve llama-3-8b --machine h100-80gb --rate 1 --requests 20
+serve llama-3-8b --machines h100-80gb,l40s --price h100-80gb=2.50 --rate 2 --requests 20 --ttft 1s --tpot 60ms
 train-time llama-3-8b --machine h100-80gb --tokens 1T --count 64
 complexity layer-self-attention layer-rnn layer-conv
 machines
