@@ -1,11 +1,15 @@
 #include "gguf_mix.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "family.h"
+#include "headroom/error.h"
 #include "stored/names.h"
 
 namespace headroom::detail {
@@ -15,34 +19,29 @@ using checkpoint::GgmlType;
 
 constexpr std::int64_t kMixtralExperts = 8;  // n_expert == 8 has rules of its own
 
-GgmlType base_type(GgufMix mix) {
-  switch (mix) {
-    case GgufMix::q8_0:
-      return GgmlType::q8_0;
-    case GgufMix::q6_k:
-      return GgmlType::q6_k;
-    case GgufMix::q5_k_m:
-      return GgmlType::q5_k;
-    case GgufMix::q4_k_m:
-      return GgmlType::q4_k;
-    case GgufMix::q4_1:
-      return GgmlType::q4_1;
-    case GgufMix::q5_0:
-      return GgmlType::q5_0;
-    case GgufMix::q5_1:
-      return GgmlType::q5_1;
-    case GgufMix::q2_k:
-      return GgmlType::q2_k;
-    case GgufMix::q3_k_m:
-      return GgmlType::q3_k;
-    case GgufMix::iq4_nl:
-      return GgmlType::iq4_nl;
-    case GgufMix::iq4_xs:
-      return GgmlType::iq4_xs;
-    case GgufMix::q4_0:
-      break;
-  }
-  return GgmlType::q4_0;
+struct MixBase {
+  WeightType mix;
+  GgmlType base;
+};
+
+/// Types of most matrices of each mix.
+constexpr std::array<MixBase, 12> kMixes{{{WeightType::q8_0, GgmlType::q8_0},
+                                          {WeightType::q6_k, GgmlType::q6_k},
+                                          {WeightType::q5_k_m, GgmlType::q5_k},
+                                          {WeightType::q4_k_m, GgmlType::q4_k},
+                                          {WeightType::q4_0, GgmlType::q4_0},
+                                          {WeightType::q4_1, GgmlType::q4_1},
+                                          {WeightType::q5_0, GgmlType::q5_0},
+                                          {WeightType::q5_1, GgmlType::q5_1},
+                                          {WeightType::q2_k, GgmlType::q2_k},
+                                          {WeightType::q3_k_m, GgmlType::q3_k},
+                                          {WeightType::iq4_nl, GgmlType::iq4_nl},
+                                          {WeightType::iq4_xs, GgmlType::iq4_xs}}};
+
+GgmlType base_type(WeightType mix) {
+  const auto* const found = std::ranges::find(kMixes, mix, &MixBase::mix);
+  if (found != kMixes.end()) return found->base;
+  throw Error(ErrorCode::internal, fmt::format("{} is no mix of quantize", name_of(mix)));
 }
 
 /// tensor_type_fallback: the type of blocks of 32 where rows are no multiple of 256.
@@ -65,7 +64,7 @@ struct Selection {
 /// Collects rules; earlier ones decide.
 class Mix {
  public:
-  Mix(const ModelSpec& spec, GgufMix mix) : spec_(spec), mix_(mix), base_(base_type(mix)) {}
+  Mix(const ModelSpec& spec, WeightType mix) : spec_(spec), mix_(mix), base_(base_type(mix)) {}
 
   WeightStorage run() {
     storage_.plain_type = "float32";
@@ -82,9 +81,13 @@ class Mix {
  private:
   static std::vector<ModuleKind> layer_kinds() { return {ModuleKind::linear, ModuleKind::experts}; }
 
-  [[nodiscard]] bool is_k_mix() const { return mix_ == GgufMix::q4_k_m || mix_ == GgufMix::q5_k_m; }
+  [[nodiscard]] bool is_k_mix() const {
+    return mix_ == WeightType::q4_k_m || mix_ == WeightType::q5_k_m;
+  }
 
-  [[nodiscard]] bool is_iq4() const { return mix_ == GgufMix::iq4_nl || mix_ == GgufMix::iq4_xs; }
+  [[nodiscard]] bool is_iq4() const {
+    return mix_ == WeightType::iq4_nl || mix_ == WeightType::iq4_xs;
+  }
 
   [[nodiscard]] std::int64_t num_layers() const { return spec_.main_stack().num_layers; }
 
@@ -179,21 +182,21 @@ class Mix {
     if (has_fused_attention()) {
       values.weights = {"attention.query.weight", key, value};
       add_values_of_fewer_bits(values);
-      if (is_k_mix()) add(values, mix_ == GgufMix::q4_k_m ? GgmlType::q5_k : GgmlType::q6_k);
+      if (is_k_mix()) add(values, mix_ == WeightType::q4_k_m ? GgmlType::q5_k : GgmlType::q6_k);
       return;
     }
     add_values_of_fewer_bits(values);
     if (!is_k_mix()) return;
     add({layer_kinds(), {value}, layers_with_more_bits()}, GgmlType::q6_k);
-    if (is_70b() && mix_ == GgufMix::q4_k_m) add(values, GgmlType::q5_k);
+    if (is_70b() && mix_ == WeightType::q4_k_m) add(values, GgmlType::q5_k);
   }
 
   /// Values, alone or in one tensor with queries and keys, of the mixes of less than Q4_K.
   void add_values_of_fewer_bits(const Selection& values) {
-    if (mix_ == GgufMix::q2_k) {
+    if (mix_ == WeightType::q2_k) {
       const GgmlType type = shares_keys() ? GgmlType::q4_k : GgmlType::q3_k;
       add(values, is_70b() ? GgmlType::q5_k : type);
-    } else if (mix_ == GgufMix::q3_k_m) {
+    } else if (mix_ == WeightType::q3_k_m) {
       add_first(values, std::min<std::int64_t>(2, num_layers()), GgmlType::q5_k);
       add(values, is_70b() ? GgmlType::q5_k : GgmlType::q4_k);
     } else if (is_iq4() && shares_keys()) {
@@ -205,13 +208,13 @@ class Mix {
     const Selection down{
         layer_kinds(),
         {"mlp.down.weight", "mlp.experts.down.weight", "mlp.shared_expert.down.weight"}};
-    if (mix_ == GgufMix::q2_k) return add(down, GgmlType::q3_k);
-    if (mix_ == GgufMix::q3_k_m) return add_down_of_q3_k_m(down);
+    if (mix_ == WeightType::q2_k) return add(down, GgmlType::q3_k);
+    if (mix_ == WeightType::q3_k_m) return add_down_of_q3_k_m(down);
     if (is_iq4()) return add_first(down, num_layers() / 8, GgmlType::q5_k);
     if (!is_k_mix()) return;
     Selection with_more_bits = down;
     with_more_bits.layers = layers_with_more_bits();
-    if (is_falcon() && mix_ == GgufMix::q4_k_m) {
+    if (is_falcon() && mix_ == WeightType::q4_k_m) {
       add_first(down, num_layers() / 16, GgmlType::q6_k);
       return add(with_more_bits, GgmlType::q5_k);
     }
@@ -227,16 +230,16 @@ class Mix {
   void add_output() {
     if (is_falcon()) return;
     const Selection output{layer_kinds(), {"attention.output.weight"}};
-    const bool few_bits = mix_ == GgufMix::q2_k || mix_ == GgufMix::q3_k_m;
+    const bool few_bits = mix_ == WeightType::q2_k || mix_ == WeightType::q3_k_m;
     if (num_experts() == kMixtralExperts) {
-      if (few_bits || is_iq4() || mix_ == GgufMix::q4_k_m) add(output, GgmlType::q5_k);
+      if (few_bits || is_iq4() || mix_ == WeightType::q4_k_m) add(output, GgmlType::q5_k);
     } else if (few_bits) {
-      add(output, mix_ == GgufMix::q2_k ? GgmlType::q3_k : GgmlType::q4_k);
+      add(output, mix_ == WeightType::q2_k ? GgmlType::q3_k : GgmlType::q4_k);
     }
   }
 
   const ModelSpec& spec_;
-  GgufMix mix_;
+  WeightType mix_;
   GgmlType base_;
   WeightStorage storage_;
 };
@@ -256,6 +259,6 @@ StorageFormat ggml_format(GgmlType type) {
           {.bits = kByte * layout.block_bytes, .block = {1, layout.block_size}}};
 }
 
-WeightStorage gguf_storage(const ModelSpec& spec, GgufMix mix) { return Mix(spec, mix).run(); }
+WeightStorage gguf_storage(const ModelSpec& spec, WeightType mix) { return Mix(spec, mix).run(); }
 
 }  // namespace headroom::detail

@@ -80,31 +80,20 @@ WeightStorage recipe(const ModelSpec& spec, WeightType type) {
     case WeightType::nvfp4:
       return layers_in(spec, nvfp4_format(2), StatedType::nvfp4);
     case WeightType::q8_0:
-      return gguf_storage(spec, GgufMix::q8_0);
     case WeightType::q6_k:
-      return gguf_storage(spec, GgufMix::q6_k);
     case WeightType::q5_k_m:
-      return gguf_storage(spec, GgufMix::q5_k_m);
     case WeightType::q4_k_m:
-      return gguf_storage(spec, GgufMix::q4_k_m);
     case WeightType::q4_0:
-      return gguf_storage(spec, GgufMix::q4_0);
     case WeightType::q4_1:
-      return gguf_storage(spec, GgufMix::q4_1);
     case WeightType::q5_0:
-      return gguf_storage(spec, GgufMix::q5_0);
     case WeightType::q5_1:
-      return gguf_storage(spec, GgufMix::q5_1);
     case WeightType::q2_k:
-      return gguf_storage(spec, GgufMix::q2_k);
     case WeightType::q3_k_m:
-      return gguf_storage(spec, GgufMix::q3_k_m);
     case WeightType::iq4_nl:
-      return gguf_storage(spec, GgufMix::iq4_nl);
     case WeightType::iq4_xs:
       break;
   }
-  return gguf_storage(spec, GgufMix::iq4_xs);
+  return gguf_storage(spec, type);
 }
 
 WeightStorage recipe(const ModelSpec& spec, const WeightForm& form) {

@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "gguf_mix.h"
 #include "headroom/analysis.h"
+#include "headroom/error.h"
 #include "headroom/storage.h"
 #include "support/data.h"
 #include "support/sanitized.h"
@@ -159,6 +161,18 @@ TEST_CASE("every type of weights has a word, and each word names one form") {
   CHECK(detail::weight_form_named("q4_k") == WeightForm(WeightType::q4_k_m));
   CHECK(detail::weight_form_named("Q5_K") == WeightForm(WeightType::q5_k_m));
   CHECK(name_of(detail::weight_form_named("FP8-128x128-s32").value()) == "fp8-128x128-s32");
+}
+
+TEST_CASE("quantize has a mix for each type of weights from Q8_0 on, and for no other") {
+  const ModelSpec spec = load_model("tinyllama-1.1b").spec;
+  for (const detail::WeightWord& one : detail::weight_words()) {
+    CAPTURE(one.word);
+    if (one.type < WeightType::q8_0) {
+      CHECK_THROWS_AS((void)detail::gguf_storage(spec, one.type), Error);
+    } else {
+      CHECK_FALSE(detail::gguf_storage(spec, one.type).rules.empty());
+    }
+  }
 }
 
 TEST_CASE("words that mean nothing, and groups without scales, name no form of weights") {
