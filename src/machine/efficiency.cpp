@@ -1,10 +1,16 @@
-// Efficiencies by architecture, purpose and type. Each row of published runs was fitted with the
-// planner's own step, to the figures that its source names; tests hold the fit.
+// Rates by architecture: efficiencies by purpose and type, fixed times of kernels, links to the
+// host. Each row of published runs was fitted with the planner's own step, to the figures that its
+// source names; tests hold the fit.
+#include "architecture_rates.h"
 #include "enum_table.h"
-#include "headroom/machine_profile.h"
 
 namespace headroom {
 namespace {
+
+using detail::ArchitectureRates;
+using detail::LlamaCppDevices;
+using detail::ServingKernelSeconds;
+using detail::ServingMatrix;
 
 struct OriginName {
   EfficiencyOrigin origin;
@@ -55,132 +61,113 @@ constexpr TimeRanges kAssumedServingRange{2.3, 1};
 constexpr SourcedEfficiency kOther{
     {0.60, 0.60, 0.50}, kAssumed, "no published runs", alike(kAssumedRange)};
 
-SourcedEfficiency lent(const SourcedEfficiency& from, std::string_view lender) {
-  return {from.fractions, kAssumed, lender, alike(kAssumedRange)};
-}
+constexpr SourcedEfficiency kLentByAmpere{kAmpereTraining.fractions, kAssumed, "as Ampere",
+                                          alike(kAssumedRange)};
 
-SourcedEfficiency training(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::ampere:
-      return kAmpereTraining;
-    case Architecture::hopper:
-      return kHopperTraining;
-    case Architecture::blackwell:
-      return kBlackwellTraining;
-    case Architecture::volta:
-    case Architecture::turing:
-    case Architecture::ada:
-      return lent(kAmpereTraining, "as Ampere");
-    case Architecture::cdna:
-    case Architecture::rdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return kOther;
-}
+// Fixed times of kernels in a training step that no other work hides: launch, ramp and tail.
+// SimuMax fits 30 µs to single kernels on B200 (configs/system); a step queues kernels ahead, by
+// more on a slower device. Of Ampere (the default) and Blackwell they are fitted with their
+// efficiencies, of Hopper between them; CDNA, Gaudi, TPU and Trainium are assumed as Hopper.
+constexpr double kHopperTrainingKernel = 10e-6;
+constexpr double kBlackwellTrainingKernel = 20e-6;
 
-/// Fractions of peak that GEMMs of a serving step reach, in whole tiles.
-struct ServingMatrix {
-  double bits16;
-  double bits8;
-  double bits4;
-};
+// Ampere and Hopper: GEMMs with the traffic of their weights, which training counts apart; large
+// ones in 16 bit take 0.75 on A100 and 0.49 on B200 (SimuMax's configs/system). Single kernels of
+// engines, in the tiles of gemm_tiles.h, reach 0.87 on H100 and 0.80 on B200 in 16 bit, 0.67 and
+// 0.56 in 8 (tests/data/kernels, without any in 4 bit: B200's 0.49 is assumed). Whole runs on
+// Hopper reach three quarters of that in 16 bit and nine tenths in 8, and Blackwell is taken to do
+// so too. Ada's kernels reach 0.71 and 0.53 on L40S, but more of the half rates of GeForce.
+constexpr ServingMatrix kAmpereMatrix{0.74, 0.74, 0.74};
+constexpr ServingMatrix kHopperMatrix{0.65, kHopperServing.fractions.matrix, 0.65};
+constexpr ServingMatrix kBlackwellMatrix{0.60, 0.52, 0.45};
 
-/// Ampere and Hopper: GEMMs with the traffic of their weights, which training counts apart; large
-/// ones in 16 bit take 0.75 on A100 and 0.49 on B200 (SimuMax's configs/system). Single kernels of
-/// engines, in the tiles of gemm_tiles.h, reach 0.87 on H100 and 0.80 on B200 in 16 bit, 0.67 and
-/// 0.56 in 8 (tests/data/kernels, without any in 4 bit: B200's 0.49 is assumed). Whole runs on
-/// Hopper reach three quarters of that in 16 bit and nine tenths in 8, and Blackwell is taken to do
-/// so too. Ada's kernels reach 0.71 and 0.53 on L40S, but more of the half rates of GeForce.
-ServingMatrix serving_matrix(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::ampere:
-    case Architecture::volta:
-    case Architecture::turing:
-    case Architecture::ada:
-      return {0.74, 0.74, 0.74};
-    case Architecture::hopper:
-      return {0.65, kHopperServing.fractions.matrix, 0.65};
-    case Architecture::blackwell:
-      return {0.60, 0.52, 0.45};
-    case Architecture::cdna:
-    case Architecture::rdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return {0.50, 0.50, 0.50};
-}
+// Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
+// few rows take 3 µs on H100, 4 on H200 and B200 and 6 on A100, attention of few keys 10 and 14. A
+// layer of Llama has 6 operators with weights. In float8 GEMMs take 3 µs longer on H100, 2 on H200
+// and 4.5 on B200; integers and 4 bits are assumed to take as long as float8. Ada, Blackwell, CDNA
+// and RDNA are assumed as Hopper, Volta and Turing as Ampere; others have none.
+constexpr ServingKernelSeconds kHopperKernel{6e-6, 6e-6 + 3e-6};
+constexpr ServingKernelSeconds kAmpereKernel{9e-6, 9e-6};
 
-double serving_matrix(Architecture architecture, DType dtype) {
-  const ServingMatrix reached = serving_matrix(architecture);
-  switch (dtype) {
-    case DType::float8:
-    case DType::int8:
-      return reached.bits8;
-    case DType::float4:
-    case DType::int4:
-      return reached.bits4;
-    case DType::float32:
-    case DType::float16:
-    case DType::bfloat16:
-      break;
-  }
-  return reached.bits16;
-}
+// Links to the host: PCIe 5.0 x16 by the datasheets of H100, B200 and MI300X, 4.0 (the default) by
+// that of A100, 3.0 by that of V100. Assumed for other machines of the architecture that do not
+// state theirs.
+constexpr double kPcie3 = 16e9;
+constexpr double kPcie5 = 64e9;
 
-std::string_view serving_source(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::ampere:
-      return "GEMMs by training, the rest as Hopper";
-    case Architecture::hopper:
-      return "GEMMs by training, the rest by float8 serving";
-    case Architecture::blackwell:
-      return "GEMMs by kernels of engines, the rest as Hopper";
-    case Architecture::volta:
-    case Architecture::turing:
-    case Architecture::ada:
-    case Architecture::cdna:
-    case Architecture::rdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return "as Hopper; GEMMs assumed";
-}
+constexpr ArchitectureRates kArchitectureRates[] = {
+    {.architecture = Architecture::volta,
+     .training = kLentByAmpere,
+     .serving_matrix = kAmpereMatrix,
+     .serving_kernel = kAmpereKernel,
+     .host_bytes_per_s = kPcie3,
+     .llama_cpp = LlamaCppDevices::nvidia},
+    {.architecture = Architecture::turing,
+     .training = kLentByAmpere,
+     .serving_matrix = kAmpereMatrix,
+     .serving_kernel = kAmpereKernel,
+     .host_bytes_per_s = kPcie3,
+     .llama_cpp = LlamaCppDevices::nvidia},
+    {.architecture = Architecture::ampere,
+     .training = kAmpereTraining,
+     .serving_matrix = kAmpereMatrix,
+     .serving_source = "GEMMs by training, the rest as Hopper",
+     .serving_kernel = kAmpereKernel,
+     .llama_cpp = LlamaCppDevices::nvidia},
+    {.architecture = Architecture::ada,
+     .training = kLentByAmpere,
+     .serving_matrix = kAmpereMatrix,
+     .serving_kernel = kHopperKernel,
+     .llama_cpp = LlamaCppDevices::nvidia},
+    {.architecture = Architecture::hopper,
+     .training = kHopperTraining,
+     .training_kernel_s = kHopperTrainingKernel,
+     .serving_matrix = kHopperMatrix,
+     .serving_source = "GEMMs by training, the rest by float8 serving",
+     .serving_origin = kPublished,
+     .serving_8_bits = kHopperServing,
+     .serving_kernel = kHopperKernel,
+     .host_bytes_per_s = kPcie5,
+     .llama_cpp = LlamaCppDevices::hopper},
+    {.architecture = Architecture::blackwell,
+     .training = kBlackwellTraining,
+     .training_kernel_s = kBlackwellTrainingKernel,
+     .serving_matrix = kBlackwellMatrix,
+     .serving_source = "GEMMs by kernels of engines, the rest as Hopper",
+     .serving_kernel = kHopperKernel,
+     .host_bytes_per_s = kPcie5,
+     .llama_cpp = LlamaCppDevices::nvidia},
+    {.architecture = Architecture::cdna,
+     .training = kOther,
+     .training_kernel_s = kHopperTrainingKernel,
+     .serving_kernel = kHopperKernel,
+     .host_bytes_per_s = kPcie5},
+    {.architecture = Architecture::rdna,
+     .training = kOther,
+     .serving_kernel = kHopperKernel,
+     .llama_cpp = LlamaCppDevices::rdna},
+    {.architecture = Architecture::gaudi,
+     .training = kOther,
+     .training_kernel_s = kHopperTrainingKernel},
+    {.architecture = Architecture::tpu,
+     .training = kOther,
+     .training_kernel_s = kHopperTrainingKernel},
+    {.architecture = Architecture::trainium,
+     .training = kOther,
+     .training_kernel_s = kHopperTrainingKernel},
+    {.architecture = Architecture::apple, .training = kOther, .in_host_memory = true},
+    {.architecture = Architecture::cpu, .training = kOther, .in_host_memory = true},
+    {.architecture = Architecture::other, .training = kOther}};
+static_assert(detail::lists_every<kArchitectureRates>(&ArchitectureRates::architecture));
 
 /// Memory and network as Hopper serves.
-SourcedEfficiency serving(Architecture architecture, DType dtype) {
-  const bool hopper = architecture == Architecture::hopper;
-  switch (dtype) {
-    case DType::float8:
-    case DType::int8:
-      if (hopper) return kHopperServing;
-      break;
-    case DType::float32:
-    case DType::float16:
-    case DType::bfloat16:
-    case DType::float4:
-    case DType::int4:
-      break;
-  }
+SourcedEfficiency serving_efficiency(const ArchitectureRates& rates, DType dtype) {
+  const bool is_8_bits = dtype == DType::float8 || dtype == DType::int8;
+  if (is_8_bits && rates.serving_8_bits) return *rates.serving_8_bits;
   const Efficiency known = kHopperServing.fractions;
-  return {{serving_matrix(architecture, dtype), known.memory, known.network},
-          hopper ? kPublished : kAssumed,
-          serving_source(architecture),
+  return {{rates.serving_matrix.of(dtype), known.memory, known.network},
+          rates.serving_origin,
+          rates.serving_source,
           kAssumedServingRange};
 }
 
@@ -200,15 +187,36 @@ std::string_view name_of(Purpose purpose) noexcept {
   return "train";
 }
 
+double detail::ServingMatrix::of(DType dtype) const noexcept {
+  switch (dtype) {
+    case DType::float8:
+    case DType::int8:
+      return bits8;
+    case DType::float4:
+    case DType::int4:
+      return bits4;
+    case DType::float32:
+    case DType::float16:
+    case DType::bfloat16:
+      break;
+  }
+  return bits16;
+}
+
+const ArchitectureRates& detail::architecture_rates(Architecture architecture) noexcept {
+  return kArchitectureRates[static_cast<std::size_t>(architecture)];
+}
+
 SourcedEfficiency known_efficiency(Architecture architecture, Purpose purpose,
                                    DType dtype) noexcept {
+  const ArchitectureRates& rates = detail::architecture_rates(architecture);
   switch (purpose) {
     case Purpose::train:
-      return training(architecture);
+      return rates.training;
     case Purpose::serve:
       break;
   }
-  return serving(architecture, dtype);
+  return serving_efficiency(rates, dtype);
 }
 
 }  // namespace headroom

@@ -3,72 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "architecture_rates.h"
 #include "headroom/predict.h"
 
 namespace headroom {
 namespace {
 
-/// Fixed time of a kernel in a training step that no other work hides: launch, ramp and tail.
-/// SimuMax fits 30 µs to single kernels on B200 (configs/system); a step queues kernels ahead, by
-/// more on a slower device. Of Ampere and Blackwell it is fitted with their efficiencies, of Hopper
-/// between them.
-double kernel_seconds(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::blackwell:
-      return 20e-6;
-    case Architecture::hopper:
-    case Architecture::cdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-      return 10e-6;
-    case Architecture::volta:
-    case Architecture::turing:
-    case Architecture::ampere:
-    case Architecture::ada:
-    case Architecture::rdna:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return 5e-6;
-}
-
-/// Bytes per second of a device's link to its host, in one direction: PCIe 5.0 x16 by the
-/// datasheets of H100, B200 and MI300X, 4.0 by that of A100, 3.0 by that of V100. Assumed for other
-/// machines of the architecture that do not state theirs.
-double host_link(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::hopper:
-    case Architecture::blackwell:
-    case Architecture::cdna:
-      return 64e9;
-    case Architecture::volta:
-    case Architecture::turing:
-      return 16e9;
-    case Architecture::ampere:
-    case Architecture::ada:
-    case Architecture::rdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return 32e9;
-}
-
-/// Processors, and Apple's devices, compute in the host's memory.
-bool is_of_host(Architecture architecture) {
-  return architecture == Architecture::cpu || architecture == Architecture::apple;
-}
-
-void add_host(const MachineProfile& machine, Architecture architecture, DeviceRates& rates) {
-  rates.host_bytes_per_s = host_link(architecture);
-  rates.in_host_memory = is_of_host(architecture);
+void add_host(const MachineProfile& machine, const detail::ArchitectureRates& known,
+              DeviceRates& rates) {
+  rates.host_bytes_per_s = known.host_bytes_per_s;
+  rates.in_host_memory = known.in_host_memory;
   if (!machine.host) return;
   rates.in_host_memory = !machine.host->bytes_per_s;
   rates.host_bytes_per_s = machine.host->bytes_per_s.value_or(rates.host_bytes_per_s);
@@ -113,7 +57,8 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
   rates.flops_per_s = peak_flops_per_s(profile);
   rates.memory_bytes_per_s = profile.read.back().bytes_per_s;
   rates.memory_bytes = device.memory_bytes;
-  add_host(machine, device.architecture, rates);
+  const detail::ArchitectureRates& shared = detail::architecture_rates(device.architecture);
+  add_host(machine, shared, rates);
   rates.runtime = runtime_memory(device.architecture);
   // Headroom's own profiles have collectives of processes, but no link.
   const bool has_network = machine.collectives && machine.interconnect;
@@ -125,7 +70,7 @@ void add_rates(const MachineProfile& machine, const ThreadProfile& profile, Purp
       has_own_kernels(machine) ? "headroom calibrate" : "PyTorch's fastest GEMM and reads";
   if (!has_network) rates.efficiency_source += "; the network assumed";
   if (has_own_kernels(machine)) return;
-  rates.kernel_s = purpose == Purpose::train ? kernel_seconds(device.architecture)
+  rates.kernel_s = purpose == Purpose::train ? shared.training_kernel_s
                                              : serving_kernel_seconds(device.architecture, dtype);
   rates.layer_gemm_kernel_s = rates.kernel_s;
 }
@@ -137,7 +82,8 @@ void add_rates(const MachineProfile& machine, const DatasheetRates& sheet, Purpo
   rates.processors = rates.layer_gemm_processors = effective.processors;
   rates.memory_bytes_per_s = sheet.memory_bytes_per_s;
   rates.memory_bytes = sheet.memory.total.bytes;
-  add_host(machine, sheet.architecture, rates);
+  const detail::ArchitectureRates& shared = detail::architecture_rates(sheet.architecture);
+  add_host(machine, shared, rates);
   rates.driver_bytes = sheet.memory.total.bytes - sheet.memory.usable.bytes;
   rates.runtime = runtime_memory(sheet.architecture);
   const SourcedEfficiency reached = efficiency_of(sheet, purpose, dtype);
@@ -145,9 +91,8 @@ void add_rates(const MachineProfile& machine, const DatasheetRates& sheet, Purpo
   rates.port_fraction = port_fraction(sheet, purpose, dtype, reached.fractions.network);
   rates.efficiency_origin = reached.origin;
   rates.efficiency_source = efficiency_source_of(sheet, purpose, dtype);
-  rates.kernel_s = purpose == Purpose::train
-                       ? reached.fractions.fixed * kernel_seconds(sheet.architecture)
-                       : effective.kernel_s;
+  rates.kernel_s = purpose == Purpose::train ? reached.fractions.fixed * shared.training_kernel_s
+                                             : effective.kernel_s;
   rates.layer_gemm_kernel_s = rates.kernel_s;
   rates.time_range = reached.range;
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "architecture_rates.h"
 #include "enum_table.h"
 #include "headroom/error.h"
 #include "headroom/predict.h"
@@ -46,35 +47,10 @@ std::int64_t tiling_processors(const DatasheetRates& rates, Purpose purpose, DTy
   return 0;
 }
 
-// Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
-// few rows take 3 µs on H100, 4 on H200 and B200 and 6 on A100, attention of few keys 10 and 14. A
-// layer of Llama has 6 operators with weights. In float8 GEMMs take 3 µs longer on H100, 2 on H200
-// and 4.5 on B200; integers and 4 bits are assumed to take as long as float8.
 double serving_kernel_seconds(Architecture architecture, DType dtype) noexcept {
-  constexpr double kHopper = 6e-6;
-  constexpr double kAmpere = 9e-6;
-  constexpr double kNarrow = 3e-6;
-  const bool narrow = bytes_of(dtype) == 1;
-  switch (architecture) {
-    case Architecture::hopper:
-    case Architecture::ada:  // assumed, as the next three
-    case Architecture::blackwell:
-    case Architecture::cdna:
-    case Architecture::rdna:
-      return narrow ? kHopper + kNarrow : kHopper;
-    case Architecture::ampere:
-    case Architecture::volta:  // assumed, as the next
-    case Architecture::turing:
-      return kAmpere;
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return 0;
+  const detail::ServingKernelSeconds& seconds =
+      detail::architecture_rates(architecture).serving_kernel;
+  return bytes_of(dtype) == 1 ? seconds.narrow : seconds.wide;
 }
 
 EffectiveRates effective_rates(const DatasheetRates& rates, Purpose purpose, DType dtype) {

@@ -7,16 +7,17 @@
 #include <algorithm>
 #include <array>
 
+#include "architecture_rates.h"
+
 namespace headroom {
 namespace {
 
-/// Devices that reach alike fractions. Hopper's rows are of dense models alone.
-enum class DeviceClass { nvidia, hopper, rdna };
+using detail::LlamaCppDevices;
 
 /// One class of devices with one kind of layers. Fractions are of half_precision_peak() and of the
 /// memory's bandwidth; `fixed` multiplies serving_kernel_seconds().
 struct ClassRates {
-  DeviceClass devices;
+  LlamaCppDevices devices;
   LlamaCppLayers layers;
   double matrix_16_bits;
   double matrix_blocks;
@@ -34,7 +35,7 @@ struct ClassRates {
 // Ranges hold nine of ten rows of one device, of each device by rates without it, and of later
 // builds.
 constexpr std::array<ClassRates, 5> kClasses{{
-    {DeviceClass::nvidia,
+    {LlamaCppDevices::nvidia,
      LlamaCppLayers::dense,
      0.50,
      0.40,
@@ -42,7 +43,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      1.8,
      {0.45, 0.45},
      "llama-bench of llama.cpp on 13 of NVIDIA's devices"},
-    {DeviceClass::hopper,
+    {LlamaCppDevices::hopper,
      LlamaCppLayers::dense,
      0.30,
      0.24,
@@ -50,7 +51,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      2.2,
      {0.45, 0.45},
      "llama-bench of llama.cpp on H100 PCIe"},
-    {DeviceClass::nvidia,
+    {LlamaCppDevices::nvidia,
      LlamaCppLayers::experts,
      0.155,
      0.155,
@@ -58,7 +59,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      1.8,
      {1.4, 0.6},
      "llama-bench of llama.cpp with gpt-oss on DGX Spark"},
-    {DeviceClass::rdna,
+    {LlamaCppDevices::rdna,
      LlamaCppLayers::dense,
      0.16,
      0.16,
@@ -66,7 +67,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      1.1,
      {1.3, 0.4},
      "llama-bench of llama.cpp on Radeon AI PRO R9700 and Ryzen AI Max+ 395"},
-    {DeviceClass::rdna,
+    {LlamaCppDevices::rdna,
      LlamaCppLayers::experts,
      0.08,
      0.08,
@@ -80,28 +81,11 @@ constexpr std::array<ClassRates, 5> kClasses{{
 /// converted before the product with the values. Fitted with the rows of NVIDIA, all of 2024.
 constexpr double kStoredScores = 0.2;
 
-std::optional<DeviceClass> class_of(Architecture architecture, LlamaCppLayers layers) noexcept {
-  switch (architecture) {
-    case Architecture::hopper:
-      return layers == LlamaCppLayers::dense ? DeviceClass::hopper : DeviceClass::nvidia;
-    case Architecture::volta:
-    case Architecture::turing:
-    case Architecture::ampere:
-    case Architecture::ada:
-    case Architecture::blackwell:
-      return DeviceClass::nvidia;
-    case Architecture::rdna:
-      return DeviceClass::rdna;
-    case Architecture::cdna:
-    case Architecture::gaudi:
-    case Architecture::tpu:
-    case Architecture::trainium:
-    case Architecture::apple:
-    case Architecture::cpu:
-    case Architecture::other:
-      break;
-  }
-  return std::nullopt;
+/// Hopper's results are of dense models alone.
+std::optional<LlamaCppDevices> devices_of(Architecture architecture, LlamaCppLayers layers) {
+  const auto devices = detail::architecture_rates(architecture).llama_cpp;
+  const bool lends = devices == LlamaCppDevices::hopper && layers == LlamaCppLayers::experts;
+  return lends ? LlamaCppDevices::nvidia : devices;
 }
 
 double cache_of(AttentionImplementation attention) noexcept {
@@ -154,7 +138,7 @@ LlamaCppKernels llama_cpp_kernels(const ModelSpec& spec, AttentionImplementation
 
 std::optional<SourcedEfficiency> llama_cpp_efficiency(const DatasheetRates& sheet,
                                                       const LlamaCppKernels& kernels) noexcept {
-  const std::optional<DeviceClass> devices = class_of(sheet.architecture, kernels.layers);
+  const auto devices = devices_of(sheet.architecture, kernels.layers);
   if (!devices || is_fitted_to_own_runs(sheet)) return std::nullopt;
   const auto* const rates = std::ranges::find_if(kClasses, [&](const ClassRates& one) {
     return one.devices == *devices && one.layers == kernels.layers;
