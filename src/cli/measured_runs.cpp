@@ -110,7 +110,7 @@ double positive(const nlohmann::json& line, std::string_view key, const std::str
 
 bool has_figure(Predicting command, const RunFigureInfo& figure) {
   if (figure.key.empty()) return false;
-  return command == Predicting::fit ? figure.of_fit : figure.of_serve;
+  return command == Predicting::fit ? figure.of_fit.has_value() : figure.of_serve.has_value();
 }
 
 /// Throws for keys that no line with this command has.

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "headroom/compare.h"
 #include "headroom/rate_fit.h"
+#include "headroom/serve.h"
 #include "plan_options.h"
 #include "serve_command.h"
 
@@ -28,11 +28,46 @@ enum class RunFigure {
   output_tokens_per_s,  ///< serve
 };
 
+/// A plan with its load, of which a figure was measured.
+struct MeasuredPlan {
+  Planner& planner;
+  const PlanChoice& choice;
+  const Load& load;
+  std::int64_t new_tokens = 0;  ///< of a generation
+};
+
+/// Models and loads that have a figure of a plan.
+enum class PlansWithFigure {
+  all,
+  decoders,    ///< those that serve
+  one_prompt,  ///< of decoders, a plan predicts the prefill of one prompt; of others, any pass
+};
+
+/// A figure as a plan predicts it.
+struct PlanFigure {
+  PlansWithFigure plans = PlansWithFigure::all;
+  /// Seconds; of a rate, those of one iteration's tokens.
+  double (*seconds)(const MeasuredPlan& plan) = nullptr;
+  double (*tokens_per_s)(const PlanTime& time) = nullptr;  ///< of a rate, over those seconds
+};
+
+/// Requests whose simulation says how fast a device is: those that come by themselves set a rate.
+enum class RequestsWithFigure { all, of_users };
+
+/// A figure as the simulation of requests predicts it.
+struct ServiceFigure {
+  RequestsWithFigure requests = RequestsWithFigure::all;
+  /// Seconds; of a rate, those of all requests. Empty: no answer has more than one token.
+  std::optional<double> (*seconds)(const ServeFigures& figures) = nullptr;
+  double (*tokens_per_s)(const ServeFigures& figures) = nullptr;  ///< of a rate
+  double unmodelled_s = 0;                                        ///< as MeasuredRun's
+};
+
 struct RunFigureInfo {
   RunFigure figure;
   std::string_view key;  ///< of a line; empty for a figure that only imports have
-  bool of_fit;
-  bool of_serve;
+  std::optional<PlanFigure> of_fit{};
+  std::optional<ServiceFigure> of_serve{};
   std::optional<double> published_deviation{};  ///< as MeasuredRun's
 };
 
