@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "headroom/engine_info.h"
 #include "headroom/measurement.h"
 #include "headroom/report.h"
 
@@ -94,6 +95,8 @@ struct ComparedRun {
   bool time_is_assumed = false;  ///< from a datasheet: judged only if a tolerance is given
   std::string engine;            ///< measurement only
   std::string note;              ///< such as the file's definition of TPOT
+  /// Measurement only: whose kernels ran, where its rates are known.
+  std::optional<Engine> kernels{};
 };
 
 enum class RowResult { pass, fail, skip };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "headroom/analysis.h"
+#include "headroom/engine_info.h"
 #include "headroom/graph.h"
 #include "headroom/machine_profile.h"
 
@@ -73,6 +74,9 @@ struct TimeRequest {
   /// Activations, KV-cache and weights are float32, as in headroom's kernels; weights that the
   /// workload converts to bfloat16 stay in that type.
   bool computes_in_float32 = false;
+  /// Whose kernels run on a datasheet's device; empty: llama.cpp's for weights in ggml's blocks,
+  /// else those of serving engines.
+  std::optional<Engine> engine{};
 };
 
 /// Predicted time of a run.

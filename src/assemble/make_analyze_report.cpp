@@ -100,8 +100,10 @@ AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
 
 namespace {
 
-/// Says whose kernels times of weights in ggml's blocks are of.
-void note_llama_cpp(AnalyzeReport& report, const MachineProfile& machine) {
+/// Says whose kernels times of weights in ggml's blocks are of, unless the run names its engine.
+void note_llama_cpp(AnalyzeReport& report, const MachineProfile& machine,
+                    std::optional<Engine> engine) {
+  if (engine) return;
   const auto* const sheet = std::get_if<DatasheetRates>(&machine.rates);
   const Workload& workload = report.workload;
   const bool converts = workload.arithmetic_type() != workload.dtype;
@@ -135,7 +137,7 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   note_shortage(report, machine);
   const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
   if (conversion) report.notes.push_back(*conversion);
-  note_llama_cpp(report, machine);
+  note_llama_cpp(report, machine, run.engine);
 }
 
 Expr readable(const Expr& formula, const Graph& graph, const Workload& workload) {

@@ -48,7 +48,9 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   }
   if (!request.attention) request.attention = attention_on(machine, model.spec);
   AnalyzeReport report = make_analyze_report(std::move(model), request);
-  add_prediction(report, machine, time_request(command.run));
+  TimeRequest time = time_request(command.run);
+  time.engine = measured.kernels;
+  add_prediction(report, machine, time);
   // Engines name models and types differently: matching the file to the model is up to the user.
   measured.identity = {};
   measured.rss_before_bytes.reset();

@@ -77,6 +77,7 @@ ComparedRun from_llama_bench(const nlohmann::json& entry, const std::string& whe
   }
   ComparedRun run;
   run.engine = "llama-bench";
+  run.kernels = Engine::llama_cpp;
   run.identity.batch_size = 1;
   run.identity.threads = fields.length_if("n_threads");
   if (const auto type = fields.text_if("model_type")) {

@@ -16,6 +16,7 @@ constexpr double kMillisecond = 1e-3;
 ComparedRun generation_by(const char* engine) {
   ComparedRun run;
   run.engine = engine;
+  run.kernels = Engine::vllm;
   run.identity.phase = MeasuredPhase::generate;
   return run;
 }

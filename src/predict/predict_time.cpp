@@ -166,7 +166,7 @@ class Pass {
   /// Those of the datasheet, for operators in either type.
   void set_rates(const Workload& workload) {
     const auto& sheet = std::get<DatasheetRates>(machine_.rates);
-    const auto llama_cpp = detail::llama_cpp_efficiency_of(sheet, spec_, workload);
+    const auto llama_cpp = detail::llama_cpp_efficiency_of(sheet, spec_, workload, request_.engine);
     is_llama_cpp_ = llama_cpp.has_value();
     rates_ = detail::reached_rates(sheet, activation_type_, llama_cpp);
     layer_gemm_rates_ = detail::reached_rates(sheet, dtype_, llama_cpp);

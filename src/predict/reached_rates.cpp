@@ -20,8 +20,10 @@ EffectiveRates rates_at(const DatasheetRates& sheet, const Efficiency& reached) 
 
 std::optional<SourcedEfficiency> llama_cpp_efficiency_of(const DatasheetRates& sheet,
                                                          const ModelSpec& spec,
-                                                         const Workload& workload) {
-  if (workload.arithmetic_type() != workload.dtype || !has_ggml_blocks(spec)) return std::nullopt;
+                                                         const Workload& workload,
+                                                         std::optional<Engine> engine) {
+  const bool runs = engine ? *engine == Engine::llama_cpp : has_ggml_blocks(spec);
+  if (!runs || workload.arithmetic_type() != workload.dtype) return std::nullopt;
   return llama_cpp_efficiency(sheet, llama_cpp_kernels(spec, workload.attention));
 }
 

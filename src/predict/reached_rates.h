@@ -16,11 +16,12 @@ struct ReachedRates {
   double memory_bytes_per_s = 0;  ///< by the datasheet
 };
 
-/// Those of llama.cpp for `spec`, as it is stored, where its weights are in ggml's blocks, no other
-/// arithmetic is asked for, and the device's rates are known.
-[[nodiscard]] std::optional<SourcedEfficiency> llama_cpp_efficiency_of(const DatasheetRates& sheet,
-                                                                       const ModelSpec& spec,
-                                                                       const Workload& workload);
+/// Those of llama.cpp for `spec`, as it is stored, where `engine` is llama.cpp, or none is named
+/// and the weights are in ggml's blocks; no other arithmetic is asked for, and the device's rates
+/// are known.
+[[nodiscard]] std::optional<SourcedEfficiency> llama_cpp_efficiency_of(
+    const DatasheetRates& sheet, const ModelSpec& spec, const Workload& workload,
+    std::optional<Engine> engine = {});
 
 /// The datasheet's rates for serving in `dtype`, or those of `llama_cpp`, which multiplies in one
 /// type. Throws Error{invalid_input} if the datasheet has no rate for `dtype`.

@@ -149,6 +149,44 @@ TEST_CASE("weights in ggml's blocks have llama.cpp's times without a question of
   CHECK(step_of(plain, std::nullopt).iteration_s == step_of(plain, Engine::vllm).iteration_s);
 }
 
+namespace {
+
+/// The predicted over the measured time of a prompt of 512 tokens, by the engine that ran it.
+double prompt_ratio(const BenchRow& row, std::optional<Engine> engine) {
+  WorkloadRequest request;
+  request.seq_len = 512;
+  request.dtype = DType::float16;
+  request.weights = row.weights;
+  request.attention = row.attention;
+  request.logits = Logits::last;
+  AnalyzeReport report = make_analyze_report(load_model(row.model), request);
+  TimeRequest run;
+  run.engine = engine;
+  add_prediction(report, find_machine(row.machine), run);
+  return report.time->total_s * row.prompt_tokens_per_s / 512;
+}
+
+}  // namespace
+
+TEST_CASE("a run of llama.cpp has its times of weights in 16 bits, too") {
+  int rows = 0;
+  for (const BenchRow& row : kRows) {
+    if (row.weights != WeightType::float16) continue;
+    ++rows;
+    INFO(row.machine);
+    const double ratio = prompt_ratio(row, Engine::llama_cpp);
+    CHECK(std::abs(std::log(ratio)) < std::log1p(ranges_of(row).compute));
+    CHECK(std::abs(std::log(ratio)) < std::abs(std::log(prompt_ratio(row, std::nullopt))));
+  }
+  CHECK(rows == 4);
+}
+
+TEST_CASE("a run of another engine has its times of weights in ggml's blocks, too") {
+  const BenchRow& blocks = kRows[9];
+  CHECK(prompt_ratio(blocks, Engine::vllm) < prompt_ratio(blocks, Engine::llama_cpp));
+  CHECK(prompt_ratio(blocks, std::nullopt) == prompt_ratio(blocks, Engine::llama_cpp));
+}
+
 TEST_CASE("training, and GEMMs in 8 bits, keep the rates of other engines") {
   const ModelSpec spec = load_model("llama-3-8b").spec;
   PlanQuery query;

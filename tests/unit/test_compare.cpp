@@ -270,6 +270,7 @@ TEST_CASE("llama-bench tests of prompt, decode and both are imported") {
   CHECK(runs[0].identity.phase == MeasuredPhase::prefill);
   CHECK(runs[0].identity.seq_len == 512);
   CHECK(runs[0].identity.dtype == "float16");
+  CHECK(runs[0].kernels == Engine::llama_cpp);
   CHECK(seconds(runs[0], Quantity::time_s) == doctest::Approx(512 / 200.0));
   CHECK(std::get<Integer>(runs[0].amounts.at(Quantity::parameters)) == 1100048384);
   CHECK(runs[1].identity.phase == MeasuredPhase::decode);
@@ -286,6 +287,7 @@ TEST_CASE("vLLM bench latency, throughput and serve are imported in their units"
   CHECK(seconds(imported("vllm_latency.json").at(0), Quantity::time_s) == 1.45);
   CHECK(seconds(imported("vllm_throughput.json").at(0), Quantity::time_s) == 8);
   const ComparedRun serve = imported("vllm_serve.json").at(0);
+  CHECK(serve.kernels == Engine::vllm);
   CHECK(serve.identity.seq_len == 512);
   CHECK(serve.identity.new_tokens == 128);
   CHECK(serve.identity.batch_size == 4);
