@@ -35,7 +35,7 @@ void add_steps(const ComparedRun& run, std::vector<ImportedRun>& runs) {
 }
 
 /// Of a generation: the prefill of one prompt and the steps, or the whole of one.
-void add_generation(const ComparedRun& run, std::vector<ImportedRun>& runs) {
+void add_generation_parts(const ComparedRun& run, std::vector<ImportedRun>& runs) {
   const RunIdentity& identity = run.identity;
   const StatedLoad one{1, identity.seq_len, {}, {}};
   add_steps(run, runs);
@@ -89,7 +89,7 @@ std::vector<ImportedRun> runs_for_fit(const std::string& file) {
   for (const ComparedRun& run : timed_runs(file)) {
     std::vector<ImportedRun> parts;
     if (run.identity.phase == MeasuredPhase::generate) {
-      add_generation(run, parts);
+      add_generation_parts(run, parts);
     } else {
       add_pass(run, parts);
     }
