@@ -1,16 +1,17 @@
-// Weight sources: a checkpoint, or a random seed.
+// Weights of a checkpoint: finds the tensors of each, checks their shapes, and takes parts of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <span>
 #include <utility>
 
+#include "expert_table.h"
 #include "headroom/error.h"
 #include "kernels/source_rows.h"
 #include "random_numbers.h"
+#include "stored_runs.h"
 #include "weight_places.h"
 #include "weight_reader.h"
 #include "weights.h"
@@ -23,79 +24,6 @@ using checkpoint::tensor_place;
 using detail::PlaceList;
 using detail::WeightPlace;
 using detail::WeightReader;
-
-/// True for the experts of each token id: whole numbers, not factors.
-bool is_expert_table(const Weight& weight) { return weight.path.ends_with(".token_experts"); }
-
-class RandomWeights final : public WeightSource {
- public:
-  explicit RandomWeights(std::uint64_t seed) : seed_(seed) {}
-
-  AlignedVector<float> load(const Weight& weight, const std::vector<std::int64_t>& shape,
-                            std::int64_t layer) override {
-    AlignedVector<float> values(static_cast<std::size_t>(element_count(shape)));
-    fill(weight, shape, SplitMix64(seed_of(weight, layer, seed_)), values);
-    return values;
-  }
-  AlignedVector<float> load_part(const Weight& weight, const std::vector<std::int64_t>& shape,
-                                 std::int64_t layer, std::span<const WeightSlice> slices) override {
-    AlignedVector<float> values(elements_of(slices));
-    for_each_block(slices, [&](const WeightBlock& block) {
-      for (std::int64_t i = 0; i < block.rows; ++i) {
-        SplitMix64 numbers(seed_of(weight, layer, seed_));
-        numbers.skip(block.source_of(i));
-        fill(
-            weight, shape, numbers,
-            std::span(values).subspan(block.target_of(i), static_cast<std::size_t>(block.columns)));
-      }
-    });
-    return values;
-  }
-  void finish() override {}
-
- private:
-  /// Writes the next of the numbers of `weight`.
-  static void fill(const Weight& weight, const std::vector<std::int64_t>& shape, SplitMix64 numbers,
-                   std::span<float> values) {
-    if (is_expert_table(weight)) {
-      for (float& value : values) value = std::floor((numbers.next() + 1) * 0x1p15F);
-      return;
-    }
-    const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
-    // A uniform number in [-√3, √3) has standard deviation 1.
-    float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);
-    const bool has_taps = weight.role == WeightRole::convolution && shape.size() == 3;
-    if (has_taps) fan_in *= static_cast<float>(shape[1]);
-    const float width = std::sqrt(3.0F / fan_in);
-    for (float& value : values) value = is_norm ? 1.0F : width * numbers.next();
-  }
-
-  std::uint64_t seed_;
-};
-
-/// Consecutive rows or columns of a part that are consecutive in its tensor.
-struct StoredRun {
-  std::int64_t wanted = 0;
-  std::int64_t stored = 0;
-  std::int64_t count = 0;
-};
-
-/// Runs of the indices [begin, begin + count) along an axis that `layout` stacks, or does not.
-std::vector<StoredRun> runs_of(const WeightPlace& place, detail::StackAxis axis, std::int64_t begin,
-                               std::int64_t count) {
-  const bool stacked =
-      place.layout.stacking != detail::Stacking::alone && place.layout.axis == axis;
-  if (!stacked) return {{begin, begin, count}};
-  const detail::StackRange& range = place.range;
-  std::vector<StoredRun> runs;
-  for (const std::int64_t end = begin + count; begin < end;) {
-    const std::int64_t in_group = begin % range.size;
-    const std::int64_t length = std::min(end - begin, range.size - in_group);
-    runs.push_back({begin, begin / range.size * range.group_size + range.begin + in_group, length});
-    begin += length;
-  }
-  return runs;
-}
 
 constexpr const char* kMismatchHint = "check that config.json matches the weights";
 
@@ -164,7 +92,7 @@ class StoredWeights final : public WeightSource {
         WeightBlock own = block;
         own.row %= rows;
         own.rows = std::min(end - block.row, rows - own.row);
-        copy_block(place, own, values);
+        copy_part_of(place, own, values);
         block.row += own.rows;
         block.target = block.target_of(own.rows);
       }
@@ -323,54 +251,14 @@ class StoredWeights final : public WeightSource {
     });
   }
 
-  /// Copies a block of the matrix that `place` stores, run by run.
-  void copy_block(const WeightPlace& place, const WeightBlock& block, std::span<float> out) {
+  /// Copies a block of the matrix that `place` stores.
+  void copy_part_of(const WeightPlace& place, const WeightBlock& block, std::span<float> out) {
     const FoundTensor found = find(place.name).value();
     used_.insert(found.name);
-    const auto rows = runs_of(place, detail::StackAxis::out, block.row, block.rows);
-    const auto columns = runs_of(place, detail::StackAxis::in, block.column, block.columns);
     const auto read = [&](std::int64_t row, std::int64_t column, std::span<float> to) {
       reader_->read_part(found.name, place.expert, row * place.stored.columns + column, to);
     };
-    const bool transposed =
-        place.layout.order == detail::StoredOrder::transposed && place.wanted.columns > 1;
-    AlignedVector<float> column_part(transposed ? static_cast<std::size_t>(block.rows) : 0);
-    for (const StoredRun& row : rows) {
-      for (const StoredRun& column : columns) {
-        const std::size_t first = block.target_of(row.wanted - block.row) +
-                                  static_cast<std::size_t>(column.wanted - block.column);
-        if (!transposed) {
-          copy_rows(row, column, place.stored.columns, block.target_columns, read,
-                    out.subspan(first));
-          continue;
-        }
-        for (std::int64_t c = 0; c < column.count; ++c) {
-          const auto part = std::span(column_part).first(static_cast<std::size_t>(row.count));
-          read(column.stored + c, row.stored, part);
-          auto to = first + static_cast<std::size_t>(c);
-          for (const float value : part) {
-            out[to] = value;
-            to += block.target_columns;
-          }
-        }
-      }
-    }
-  }
-
-  /// Whole rows are one part.
-  template <class Read>
-  static void copy_rows(const StoredRun& row, const StoredRun& column, std::int64_t stored_columns,
-                        std::size_t target_columns, const Read& read, std::span<float> out) {
-    const bool whole = column.count == stored_columns &&
-                       static_cast<std::size_t>(stored_columns) == target_columns;
-    if (whole) {
-      return read(row.stored, 0, out.first(static_cast<std::size_t>(row.count * column.count)));
-    }
-    for (std::int64_t r = 0; r < row.count; ++r) {
-      read(row.stored + r, column.stored,
-           out.subspan(static_cast<std::size_t>(r) * target_columns,
-                       static_cast<std::size_t>(column.count)));
-    }
+    copy_block(place, block, read, out);
   }
 
   /// A joined tensor's place with the rows that it has. A tensor with more than `room` elements, or
@@ -478,10 +366,6 @@ AlignedVector<float> WeightSource::load_part(const Weight& weight,
     }
   });
   return values;
-}
-
-std::unique_ptr<WeightSource> random_weights(std::uint64_t seed) {
-  return std::make_unique<RandomWeights>(seed);
 }
 
 std::unique_ptr<WeightSource> checkpoint_weights(const ModelSpec& spec, Checkpoint checkpoint) {
