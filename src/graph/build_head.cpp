@@ -9,6 +9,7 @@ void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
   const HeadSpec& spec = spec_.head;
   begin_block("head", StackRole::single, Integer{1}, hidden);
   StackContext read = stack;
+  const TensorId all_tokens = hidden;
   if (options_.logits == Logits::last && spec.language_model) {
     hidden = last_token(hidden);
     read.tokens = Integer{1};
@@ -19,7 +20,7 @@ void GraphBuilder::head(const StackContext& stack, TensorId hidden) {
     graph_.outputs.push_back(hidden);
   }
   if (spec.language_model) language_model_head(read, hidden);
-  if (spec.classifier || spec.pooler) classifier(stack, hidden);
+  if (spec.classifier || spec.pooler) classifier(stack, spec.language_model ? all_tokens : hidden);
   end_block(hidden);
 }
 
@@ -158,7 +159,8 @@ TensorId GraphBuilder::classifier_features(const StackContext& stack, const Clas
     case ClassifierInput::first_two_tokens:
       return pool_tokens(stack, TokenPooling::first, hidden);
     case ClassifierInput::end_token:
-      return pool_tokens(stack, TokenPooling::last_of_id, hidden);
+      return pool_tokens(stack, spec.token_id ? TokenPooling::last_of_id : TokenPooling::last,
+                         hidden);
     case ClassifierInput::mean_token:
       return pool_tokens(stack, TokenPooling::mean, project_tokens(stack, spec, hidden));
     case ClassifierInput::first_and_mean:

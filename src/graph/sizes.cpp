@@ -63,8 +63,8 @@ LayerTraits traits_of(const ModelSpec& spec) {
   LayerTraits traits;
   traits.window = window_of(stack, spec);
   if (stack.self_attention.global) traits.chunk_window = 2 * traits.window.size;
-  if (spec.encoder && spec.decoder) {
-    traits.encoder_window = window_of(*spec.encoder, spec);
+  if (spec.encoder && spec.decoder) traits.encoder_window = window_of(*spec.encoder, spec);
+  if (spec.encoder && !spec.encoder->self_attention.global) {
     traits.encoder_block = spec.encoder->self_attention.block_size;
     traits.encoder_global_block = spec.encoder->self_attention.global_block_size;
   }

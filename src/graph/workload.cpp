@@ -162,9 +162,11 @@ void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindin
              heavy == 0 ? 0 : compressed_pairs(heavy, entries, s, p));
 }
 
-/// Pairs and blocks of an encoder-decoder's encoder; a symbol that does not apply is 0.
-void set_encoder_window(const LayerTraits& traits, Integer n, Bindings& values) {
+/// Pairs of an encoder-decoder's encoder, and blocks of its tokens or of those of an encoder alone,
+/// which has no encoder_window; a symbol that does not apply is 0.
+void set_encoder_window(const LayerTraits& traits, const Workload& workload, Bindings& values) {
   const bool has_window = traits.encoder_window.kind != WindowKind::none;
+  const Integer n = has_window ? workload.enc_seq_len : workload.seq_len;
   values.set(Symbol::encoder_windowed_pairs,
              has_window ? windowed_pairs(traits.encoder_window, n, 0) : 0);
   const Integer block = traits.encoder_block;
@@ -222,7 +224,7 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::audio_rows, workload.audio.totals.rows);
   values.set(Symbol::audio_tokens, workload.audio.totals.tokens);
   values.set(Symbol::audio_pairs, workload.audio.totals.pairs);
-  set_encoder_window(traits, workload.enc_seq_len, values);
+  set_encoder_window(traits, workload, values);
   set_chunks(traits, workload, values);
   set_compressed_keys(traits, s, p, values);
   const Integer choices =

@@ -179,8 +179,10 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
   }
   add("logits", {lengths_.batch, program.logit_tokens(), spec_.embedding.vocab_size},
       program.output("logits"));
-  if (spec_.head.classifier && !spec_.head.language_model) {
-    add_classes(*spec_.head.classifier, program);
+  const auto& classifier = spec_.head.classifier;
+  if (classifier && !spec_.head.language_model) add_classes(*classifier, program);
+  if (classifier && spec_.head.language_model && classifier->input == ClassifierInput::end_token) {
+    add("mc_logits", {lengths_.batch}, program.output("classifier"));  // one score of each choice
   }
   if (spec_.head.similarity) add_similarities(program);
   const std::int64_t size = spec_.head.pooler_size;

@@ -30,7 +30,7 @@ void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t position
 ModelClasses double_heads_class(const std::string& prefix) {
   const auto heads = [](ConfigReader& config) {
     ClassifierSpec score;
-    score.input = ClassifierInput::end_token;  // one token is projected, whichever it is
+    score.input = ClassifierInput::end_token;  // without an id: the last token
     score.num_labels = 1;
     score.dropout = config.probability_or({"summary_first_dropout"}, 0.1);
     HeadSpec head = classifier_head(score);
@@ -47,7 +47,6 @@ void read_choice_score(ConfigReader& config, ModelSpec& spec) {
       config.expect_flag(key, true);
     }
     config.expect_text("summary_activation", "");
-    spec.not_run = "its score of a choice does not run beside the language model yet";
   }
   config.ignore({"summary_activation", "summary_first_dropout", "summary_proj_to_labels",
                  "summary_type", "summary_use_proj"});

@@ -16,7 +16,8 @@ namespace headroom::detail {
 void read_gpt_sizes(ConfigReader& config, ModelSpec& spec, std::int64_t positions_when_absent);
 
 /// `prefix` + DoubleHeadsModel: the language model, tied by default, beside one score of a choice
-/// by the token that the inputs name (Radford et al. 2018, section 3.3).
+/// (Radford et al. 2018, section 3.3) by its last token, which the class reads unless mc_token_ids
+/// names another.
 [[nodiscard]] ModelClasses double_heads_class(const std::string& prefix);
 
 /// Reads the keys of that score, which the other classes ignore.

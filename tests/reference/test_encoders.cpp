@@ -267,6 +267,26 @@ TEST_CASE("LongT5's encoder attends in whole blocks, or within its radius in a f
   CHECK(values.get(Symbol::encoder_windowed_pairs) == Integer{135});
 }
 
+// 3 layers of 4·48·40 weights of attention and 3·48·80 of a gated network read 21 tokens; scores
+// and context of 4 heads of 10 have 24 queries with 12 keys each, or 135 pairs in a fused kernel.
+TEST_CASE("LongT5's encoder alone attends in blocks of the model's own tokens") {
+  auto config = read_json(data_folder() / "golden/tiny/longt5.json").at("config");
+  config["architectures"] = {"LongT5EncoderModel"};
+  const ModelSpec spec = spec_of(config);
+  CHECK(spec.not_run.empty());
+  // Embeddings, 8 biases of 4 heads, two norms a layer and the final one.
+  constexpr std::int64_t kOfLayer = 4 * 48 * 40 + 3 * 48 * 80;
+  CHECK(total_of(config) == 101 * 48 + 8 * 4 + 3 * (kOfLayer + 2 * 48) + 48);
+  Workload workload;
+  workload.seq_len = 21;
+  for (const auto& pairs : {std::pair{AttentionImplementation::eager, 24 * 12},
+                            std::pair{AttentionImplementation::fused, 135}}) {
+    workload.attention = pairs.first;
+    const std::int64_t of_pairs = std::int64_t{2} * 2 * 4 * 10 * pairs.second;
+    CHECK(count(spec, workload).figures.forward.matrix_flops == 3 * (21 * 2 * kOfLayer + of_pairs));
+  }
+}
+
 // transformers sums the tokens of a block by a product with a matrix of 0 and 1, whose FLOPs are
 // recorded apart: they are additions here. 23 tokens fill 6 blocks of 4 and 4 global tokens of 5.
 TEST_CASE("LongT5's transient global attention has the parameters and FLOPs of the reference") {

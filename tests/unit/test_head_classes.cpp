@@ -103,7 +103,7 @@ TEST_CASE("a model with double heads scores a choice by one token beside the lan
       return count(spec_of(config), workload).figures.forward.matrix_flops;
     };
     CHECK(flops(both) - flops(alone) == 3 * 2 * kWidth);
-    CHECK(spec_of(both).not_run.find("choice") != std::string::npos);
+    CHECK(spec_of(both).not_run.empty());
     alone["summary_type"] = "first";
     both["summary_type"] = "first";
     CHECK(spec_of(alone).not_run.empty());

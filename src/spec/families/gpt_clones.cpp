@@ -87,6 +87,7 @@ void read_xglm(ConfigReader& config, ModelSpec& spec) {
 
 constexpr NameRule kOpenAiGpt[] = {
     {"embeddings.word_embeddings.%", "tokens_embed.%"},
+    {"embeddings.word_embeddings.%", "lm_head.%"},  // of two heads transformers keeps this name
     {"embeddings.position_embeddings.%", "positions_embed.%"},
     {"decoder.layers.attention_norm.%", "h.{}.ln_1.%"},
     {"decoder.layers.attention.query.%", "h.{}.attn.c_attn.%", transposed(part(0))},

@@ -152,10 +152,6 @@ void read_longt5(ConfigReader& config, ModelSpec& spec) {
   constexpr std::int64_t kRadius = 127;
   constexpr std::int64_t kGlobalBlock = 16;
   read_t5_like(config, spec, kT5Defaults);
-  if (!spec.decoder) {
-    config.fail("architectures", "names a class without a decoder, which is not supported",
-                "use LongT5ForConditionalGeneration or LongT5Model");
-  }
   const auto kind =
       config.choice_or<EncoderAttention>({"encoder_attention_type"},
                                          {{"local", EncoderAttention::local},

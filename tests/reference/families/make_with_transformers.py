@@ -67,7 +67,8 @@ def generates(model):
     name = type(model).__name__
     if model.config.model_type in ENCODERS:
         return False
-    return name.endswith(("ForCausalLM", "LMHeadModel")) and not model.config.is_encoder_decoder
+    heads = ("ForCausalLM", "LMHeadModel", "DoubleHeadsModel")
+    return name.endswith(heads) and not model.config.is_encoder_decoder
 
 
 def make_inputs(model, seed, vocab):
@@ -102,7 +103,7 @@ def all_outputs(model, inputs):
 
 
 def outputs(model, ids):
-    """Each layer's output, the first and last hidden states, and the logits."""
+    """Each layer's output, the first and last hidden states, and the logits of every head."""
     expected = {}
 
     def record(layer):
@@ -123,7 +124,8 @@ def outputs(model, ids):
     expected["hidden_states.0"] = states[0]
     expected[f"hidden_states.{len(states) - 1}"] = states[-1]
     name = "logits" if "logits" in result else "last_hidden_state"
-    return expected | {name: result[name]}
+    names = [name, "mc_logits"] if "mc_logits" in result else [name]
+    return expected | {name: result[name] for name in names}
 
 
 def publish_names(folder):
