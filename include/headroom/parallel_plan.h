@@ -76,7 +76,7 @@ struct ShardingLimits {
   bool uniform_layers = true;    ///< tensor parallelism can divide every layer
   bool separable_layers = true;  ///< no weights of several layers, such as per-layer embeddings
   bool fused_attention = true;   ///< no attention stores all pairs or a running state
-  bool all_attention = true;     ///< no recurrent or convolutional layers
+  bool all_attention = true;     ///< no recurrent or convolutional layers, nor state spaces alone
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool denoises = false;              ///< a diffusion transformer

@@ -26,9 +26,11 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::degrees_positive:
       return {"every degree of parallelism must be at least 1", {}};
     case PlanRule::layers_with_attention:
-      return {"--tp and --cp do not divide recurrent or convolutional layers",
-              limits.separable_layers ? "use --dp or --pp, which leave layers whole"
-                                      : "use --dp, which leaves layers whole"};
+      return {
+          "--tp and --cp do not divide recurrent or convolutional layers, nor the state-space "
+          "layers of a model without attention",
+          limits.separable_layers ? "use --dp or --pp, which leave layers whole"
+                                  : "use --dp, which leaves layers whole"};
     case PlanRule::layers_without_compression:
       return {"--tp and --cp do not divide attention over compressed keys",
               "use --dp, --ep or --pp, which leave attention whole"};

@@ -85,11 +85,15 @@ bool divides_state_groups(const Graph& graph) {
   });
 }
 
-/// RWKV's layers shift whole rows, and have no attention heads to divide.
+/// RWKV's layers shift whole rows, and have no attention heads to divide. A model of state-space
+/// layers alone has none either: their own heads are divided as multiples of attention heads.
 bool has_recurrence_or_convolution(const Graph& graph) {
+  const bool no_heads = graph.sizes.get(Symbol::num_attention_heads).value_or(0) == 0;
   return has_part(graph, Part::recurrent_core) || has_part(graph, Part::convolution) ||
-         any_node(graph,
-                  [](const Node& node) { return std::holds_alternative<TokenShift>(node.op); });
+         any_node(graph, [&](const Node& node) {
+           return std::holds_alternative<TokenShift>(node.op) ||
+                  (no_heads && std::holds_alternative<StateSpaceScan>(node.op));
+         });
 }
 
 /// True if layers read more of earlier layers than the hidden states in front of them: values of

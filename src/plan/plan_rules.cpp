@@ -14,7 +14,9 @@ struct Requirement {
 constexpr Requirement kRequirements[] = {
     {PlanRule::degrees_positive, "every degree of parallelism must be at least 1"},
     {PlanRule::layers_with_attention,
-     "tensor and context do not divide recurrent or convolutional layers"},
+     "tensor and context do not divide recurrent or convolutional layers, nor the state-space "
+     "layers "
+     "of a model without attention"},
     {PlanRule::layers_without_compression,
      "tensor and context do not divide attention over compressed keys"},
     {PlanRule::whole_denoiser,

@@ -420,8 +420,8 @@ TEST_CASE("no plan divides a diffusion transformer; data parallelism copies it")
   CHECK_FALSE(broken_rule(copies, limits).has_value());
 }
 
-TEST_CASE("recurrent and convolutional layers are not divided") {
-  for (const char* const name : {"layer-gru", "layer-conv-dilated"}) {
+TEST_CASE("recurrent, convolutional and state-space layers without attention are not divided") {
+  for (const char* const name : {"layer-gru", "layer-conv-dilated", "mamba-130m", "mamba2-780m"}) {
     CAPTURE(name);
     const Graph graph = build_graph(load_model(name).spec, {Phase::train});
     const ShardingLimits limits = limits_of(graph, 128);
@@ -435,6 +435,8 @@ TEST_CASE("recurrent and convolutional layers are not divided") {
     data.data = 2;
     CHECK_FALSE(broken_rule(data, limits));
   }
+  CHECK(requirement_of(PlanRule::layers_with_attention).find("state-space") !=
+        std::string_view::npos);
 }
 
 TEST_CASE("tensor parallelism needs an output projection, which sums the heads of all ranks") {
