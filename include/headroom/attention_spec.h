@@ -8,6 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "headroom/block_connection.h"
+
 namespace headroom {
 
 /// Placement of a layer's norms. `pre`: x + f(norm(x)); `post`: norm(x + f(x)); `sandwich`:
@@ -475,6 +477,7 @@ struct AttentionSpec {
   bool norm = true;  ///< false: no norm before it (ModernBERT's first layer)
   /// Placement of the layer's norms where it differs from the stack's (OLMo hybrid).
   std::optional<NormPlacement> norm_placement{};
+  std::vector<BlockConnection> connections{};  ///< that end in front of the layer, in order
   bool value_is_key = false;  ///< V is the key projection before its norm and RoPE (Gemma 4)
   /// Reads K and V of the last earlier layer with its kind of window; projects only queries.
   bool shares_key_values = false;

@@ -97,7 +97,7 @@ TensorId GraphBuilder::run_layers(StackContext stack, const LayerRun& run, Tenso
     if (const std::int64_t inner = stack.spec->layers_of_group; inner > 1) {
       scope_ = fmt::format("inner.{}.", (run.first_layer + layer_) % inner);
     }
-    hidden = layer(stack, hidden);
+    hidden = layer(stack, connect_blocks(stack, run.first_layer + layer_, hidden));
   }
   if (stack.spec->layers_of_group > 1) scope_.clear();
   layer_ = 0;

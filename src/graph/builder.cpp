@@ -150,6 +150,14 @@ void GraphBuilder::add_counted_weights() {
   }
 }
 
+bool GraphBuilder::reads_images() const {
+  return options_.images == ImageInputs::present && options_.phase != Phase::decode;
+}
+
+bool GraphBuilder::reads_sound() const {
+  return options_.audio == AudioInputs::present && options_.phase != Phase::decode;
+}
+
 void GraphBuilder::begin_block(const std::string& path, StackRole role, const Expr& repeat,
                                TensorId carried_in) {
   role_ = role;

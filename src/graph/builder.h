@@ -385,6 +385,10 @@ class GraphBuilder {
   /// The sum of those states and `hidden`, weighted by their scores; `hidden` in the first layer.
   TensorId attend_residuals(const StackContext& stack, const std::string& path, TensorId hidden);
 
+  // build_block_connections.cpp
+  /// The hidden states that `layer` reads: `hidden`, which it keeps, with those of earlier layers.
+  TensorId connect_blocks(const StackContext& stack, std::int64_t layer, TensorId hidden);
+
   // build_recurrent.cpp
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
@@ -454,14 +458,9 @@ class GraphBuilder {
   [[nodiscard]] bool norms_before_positions(const StackContext& stack) const;
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
   /// True if this pass runs the image tower: a decode step finds its tokens in the KV-cache.
-  [[nodiscard]] bool reads_images() const {
-    return options_.images == ImageInputs::present && options_.phase != Phase::decode;
-  }
-
+  [[nodiscard]] bool reads_images() const;
   /// True if this pass runs the audio tower.
-  [[nodiscard]] bool reads_sound() const {
-    return options_.audio == AudioInputs::present && options_.phase != Phase::decode;
-  }
+  [[nodiscard]] bool reads_sound() const;
 
   const ModelSpec& spec_;
   GraphOptions options_;
@@ -492,6 +491,7 @@ class GraphBuilder {
   bool reuses_weights_ = false;  ///< true in a shared block, whose weights may exist already
   std::optional<TensorId> first_values_;  ///< of the first layer's time mixing (RWKV-7)
   std::vector<TensorId> block_states_;    ///< in front of each block of attention residuals so far
+  std::map<std::int64_t, TensorId> kept_states_;  ///< in front of each layer (block connections)
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
 };

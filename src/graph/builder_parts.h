@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,9 @@ struct LayerRun {
 
 /// Runs that cover the layers of `stack` in order, found greedily from the front.
 [[nodiscard]] std::vector<LayerRun> layer_runs(const StackSpec& stack);
+
+/// Layers whose hidden states, in front of them, block connections keep.
+[[nodiscard]] std::set<std::int64_t> connection_sources(const StackSpec& stack);
 
 /// `runs`, cut after each of `layers` unless layers of several kinds alternate there.
 [[nodiscard]] std::vector<LayerRun> cut_after(const std::vector<LayerRun>& runs,

@@ -67,6 +67,22 @@ std::vector<LayerRun> runs_within_blocks(const StackSpec& stack) {
   return runs;
 }
 
+/// Runs between block connections. A layer in front of which hidden states are kept, or mixed, is a
+/// run of its own: later repetitions would overwrite them.
+std::vector<LayerRun> runs_between_connections(const StackSpec& stack,
+                                               const std::set<std::int64_t>& sources) {
+  const auto is_alone = [&](std::int64_t layer) {
+    return sources.contains(layer) || !stack.attention_of(stack.variant(layer)).connections.empty();
+  };
+  std::vector<LayerRun> runs;
+  for (std::int64_t layer = 0; layer < stack.num_layers; layer += runs.back().layers()) {
+    std::int64_t end = layer + 1;
+    while (!is_alone(layer) && end < stack.num_layers && !is_alone(end)) ++end;
+    runs.push_back(longest_run(stack, {layer, end}));
+  }
+  return runs;
+}
+
 /// Runs of layers, in which only the first may use a shared block. The stack's first layer is a run
 /// of its own: all blocks read its input, which later layers of a run would overwrite.
 std::vector<LayerRun> runs_between_uses(const StackSpec& stack) {
@@ -91,6 +107,8 @@ std::vector<LayerRun> runs_between_uses(const StackSpec& stack) {
 std::vector<LayerRun> layer_runs(const StackSpec& stack) {
   if (stack.shared_block) return runs_between_uses(stack);
   if (stack.residual_block > 0) return runs_within_blocks(stack);
+  const std::set<std::int64_t> sources = connection_sources(stack);
+  if (!sources.empty()) return runs_between_connections(stack, sources);
   if (stack.variant_of_layer.empty()) {
     const bool splits = stack.input_convolution && stack.num_layers > 1;
     if (!splits) return {{0, stack.num_layers, {0}}};

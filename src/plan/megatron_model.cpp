@@ -356,8 +356,12 @@ class MegatronModel {
         });
     miss(!all(softmax), "layers that mix positions otherwise than by softmax attention");
     miss(stack_.residual != ResidualKind::sequential, "attention beside the feed-forward network");
+    const bool connects =
+        any(layers_that(stack_, [](const AttentionSpec& attention, const FfnSpec&) {
+          return !attention.connections.empty();
+        }));
     miss(stack_.hyper_connections || stack_.altup || stack_.shared_block ||
-             stack_.residual_block > 0 || stack_.laurel_rank > 0,
+             stack_.residual_block > 0 || stack_.laurel_rank > 0 || connects,
          "the residual streams");
     const auto& head = spec_.head.language_model;
     miss(head && head->soft_cap > 0, "the cap of logits");

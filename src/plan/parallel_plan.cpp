@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <set>
 
 #include "graph_passes.h"
 #include "op_exprs.h"
@@ -96,15 +97,30 @@ bool has_recurrence_or_convolution(const Graph& graph) {
          });
 }
 
-/// True if layers read more of earlier layers than the hidden states in front of them: values of
-/// the first one, or the hidden states in front of earlier blocks.
+/// True if a layer reads the hidden states in front of an earlier one: attention residuals, block
+/// connections.
+bool reads_earlier_states(const Graph& graph) {
+  std::set<TensorId> earlier;
+  for (const Block& block : graph.blocks) {
+    if (!block.is_layers()) continue;
+    for (const Node& node : block.nodes) {
+      const auto is_earlier = [&](TensorId input) {
+        return input != block.carried_in && earlier.contains(input);
+      };
+      if (std::ranges::any_of(node.inputs, is_earlier)) return true;
+    }
+    earlier.insert(block.carried_in);
+  }
+  return false;
+}
+
+/// True if layers read more of earlier layers than the hidden states behind them: values of the
+/// first one, or the hidden states in front of earlier ones.
 bool reads_earlier_layers(const Graph& graph) {
-  return any_node(graph, [](const Node& node) {
-    const auto* const mix = std::get_if<TokenMix>(&node.op);
-    const auto* const step = std::get_if<StreamStep>(&node.op);
-    return (mix != nullptr && mix->weight == MixWeight::gate) ||
-           (step != nullptr && step->kind == StreamStep::Kind::attend);
-  });
+  return reads_earlier_states(graph) || any_node(graph, [](const Node& node) {
+           const auto* const mix = std::get_if<TokenMix>(&node.op);
+           return mix != nullptr && mix->weight == MixWeight::gate;
+         });
 }
 
 /// True if a loss reads logits of the vocabulary's words.

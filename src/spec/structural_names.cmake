@@ -5,7 +5,7 @@ set(takers
     "(size|size_or|size_or_of_class|optional_size|count_or|layers|layers_or|flag_or|truth_or|counts|count_or_counts|list_of_counts|integers_or|sides_or|pairs|texts|expanded_patterns|object|objects|object_or_empty|expect_flag|expect_number|expect_empty)"
 )
 # Functions of readers that take such a key, after the reader.
-set(helpers "(read_layer_flags|read_layer_words|read_limits)")
+set(helpers "(read_layer_flags|read_layer_numbers|read_layer_words|read_limits)")
 string(REPLACE "|" ";" SOURCES "${SOURCES}")
 set(names "")
 foreach(source IN LISTS SOURCES)

@@ -208,6 +208,15 @@ TEST_CASE("attention residuals and capped gates have equal counts, in blocks of 
   }
 }
 
+TEST_CASE(
+    "block connections, a score beside a language model and an encoder in blocks have equal "
+    "counts") {
+  for (const char* const name :
+       {"solar", "gpt2_double_heads", "openai_gpt_double_heads", "longt5_encoder"}) {
+    check_counts(load_model((test::data_folder() / "families" / name).string()).spec);
+  }
+}
+
 TEST_CASE("image towers have equal counts") {
   for (const char* const name :
        {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",

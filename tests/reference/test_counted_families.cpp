@@ -1,4 +1,5 @@
-// Families that are counted and do not run yet: totals, FLOPs and states of their published code.
+// Families that are counted, of which some do not run: totals, FLOPs and states of their published
+// code.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -237,7 +238,9 @@ TEST_CASE("Hunyuan-Large has 389 billion parameters, and one cache for two layer
 
 // Of the size that upstage/solar-pro-preview-instruct states, 22 billion, with the connections that
 // its SolarConfig has by default. The exact sum is held by the tiny model in towers/tiny.csv.
-TEST_CASE("SOLAR Pro has Llama's parameters, and a note on its block connections") {
+// vLLM's SolarModel.forward multiplies two addends and adds them, at each of the layers of bskcn_3
+// and bskcn_4; torch saves nothing for the backward pass of a product with a number.
+TEST_CASE("SOLAR Pro has Llama's parameters and costs, and three operations for each connection") {
   nlohmann::json config{{"model_type", "solar"},     {"architectures", {"SolarForCausalLM"}},
                         {"hidden_size", 5120},       {"intermediate_size", 17920},
                         {"num_attention_heads", 40}, {"num_hidden_layers", 64},
@@ -248,9 +251,49 @@ TEST_CASE("SOLAR Pro has Llama's parameters, and a note on its block connections
   CHECK(parameters_of(config) / 1'000'000'000 == 22);
   const ModelSpec spec = spec_of(config);
   CHECK(spec.unread_keys.empty());
-  REQUIRE(spec.assumptions.size() == 1);
-  CHECK(spec.assumptions.front().find("bskcn_4") != std::string::npos);
-  CHECK(spec.not_run.find("block connections") != std::string::npos);
+  CHECK(spec.assumptions.empty());
+  CHECK(spec.not_run.empty());
+  for (const char* const key :
+       {"bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv", "sliding_window"}) {
+    config.erase(key);
+  }
+  const std::vector<std::string> filled = spec_of(config).assumptions;
+  REQUIRE(filled.size() == 1);
+  CHECK(filled.front().find("bskcn_3 [16, 24, 36, 48]") != std::string::npos);
+  config["model_type"] = "llama";
+  config["architectures"] = {"LlamaForCausalLM"};
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 7;
+  for (const Phase phase : {Phase::prefill, Phase::train}) {
+    workload.phase = phase;
+    const Figures solar = count(spec, workload).figures;
+    const Figures llama = count(spec_of(config), workload).figures;
+    CHECK(solar.parameters == llama.parameters);
+    CHECK(solar.forward.matrix_flops == llama.forward.matrix_flops);
+    CHECK(solar.forward.elementwise_flops - llama.forward.elementwise_flops ==
+          Integer{6 * 3} * 2 * 7 * 5120);
+    CHECK(solar.kv_cache_bytes == llama.kv_cache_bytes);
+    CHECK(solar.saved_activation_bytes == llama.saved_activation_bytes);
+  }
+}
+
+TEST_CASE("SOLAR Pro's connections begin in front of them, and keep all layers on one stage") {
+  nlohmann::json config = read_json(data_folder() / "families/solar/config.json");
+  ParallelPlan stages;
+  stages.pipeline = 2;
+  const Graph graph = build_graph(spec_of(config), {});
+  CHECK(broken_rule(stages, limits_of(graph, 8)) == PlanRule::pipeline_separable_layers);
+  for (const auto& wrong : {std::pair{"bskcn_3", nlohmann::json::array({0})},
+                            std::pair{"bskcn_tv", nlohmann::json::array({0.8})}}) {
+    nlohmann::json changed = config;
+    changed[wrong.first] = wrong.second;
+    const std::string refusal = refusal_of([&] { (void)spec_of(changed); });
+    CHECK(refusal.find(wrong.first) != std::string::npos);
+  }
+  for (const char* const key : {"bskcn_3", "bskcn_4"}) config[key] = nlohmann::json::array();
+  const Graph alone = build_graph(spec_of(config), {});
+  CHECK_FALSE(broken_rule(stages, limits_of(alone, 8)).has_value());
 }
 
 // facebook/nllb-moe-54b's sizes in NllbMoeForConditionalGeneration of transformers 5.24 on the meta

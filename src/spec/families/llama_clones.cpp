@@ -1,5 +1,13 @@
 // Decoders that differ from Llama in few choices: Helium, Code World Model, Jais 2, Ministral,
 // IQuest-Coder, NanoChat, Persimmon, SOLAR Pro and the dense model of Youtu-LLM.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <iterator>
+#include <map>
+#include <set>
+
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
@@ -137,18 +145,81 @@ void read_youtu(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"embedding_initializer_range", "mlp_bias"});
 }
 
-/// SOLAR Pro: Llama with block connections, which mix hidden states in front of some layers into
-/// those of later ones. It has no window, whatever sliding_window says (vLLM, solar.py; Upstage,
-/// SOLAR Pro).
+/// Layers that the list at `key`, or the class without one, names. The class never reaches those
+/// that the stack lacks.
+std::set<std::int64_t> read_layer_numbers(ConfigReader& config, std::string_view key,
+                                          const std::vector<std::int64_t>& of_class,
+                                          std::int64_t num_layers) {
+  if (!config.has(key)) config.note_of_class(key, fmt::format("[{}]", fmt::join(of_class, ", ")));
+  const std::vector<std::int64_t> named = config.has(key) ? config.counts(key) : of_class;
+  std::set<std::int64_t> layers;
+  for (const std::int64_t layer : named) {
+    if (layer < num_layers) layers.insert(layer);
+  }
+  return layers;
+}
+
+/// Weight of the hidden states that are kept: the second of bskcn_tv, as the first is that of
+/// training.
+double read_connection_weight(ConfigReader& config) {
+  constexpr double kOfClass = 0.8;
+  const std::vector<double> weights = config.numbers("bskcn_tv");
+  if (weights.empty()) return kOfClass;
+  if (weights.size() != 2) {
+    config.fail("bskcn_tv", "is not a list of two weights",
+                "write those of training and inference");
+  }
+  return weights.back();
+}
+
+/// Layers in front of which hidden states are kept, and those in front of which the last ones kept
+/// are mixed in, with the key that names these.
+struct ConnectedLayers {
+  std::string_view key;
+  std::set<std::int64_t> kept;
+  std::set<std::int64_t> mixed;
+};
+
+/// Reads block connections, by the layer that they end in front of. Source: SolarModel.forward and
+/// SolarConfig (vLLM, solar.py; Upstage, SOLAR Pro).
+std::map<std::int64_t, std::vector<BlockConnection>> read_connections(ConfigReader& config,
+                                                                      std::int64_t num_layers) {
+  const std::array<ConnectedLayers, 2> pairs{
+      ConnectedLayers{"bskcn_3",
+                      read_layer_numbers(config, "bskcn_1", {12, 20, 32, 44}, num_layers),
+                      read_layer_numbers(config, "bskcn_3", {16, 24, 36, 48}, num_layers)},
+      ConnectedLayers{"bskcn_4", read_layer_numbers(config, "bskcn_2", {20, 32}, num_layers),
+                      read_layer_numbers(config, "bskcn_4", {28, 40}, num_layers)}};
+  const double weight = read_connection_weight(config);
+  std::map<std::int64_t, std::vector<BlockConnection>> connections;
+  for (const ConnectedLayers& pair : pairs) {
+    for (const std::int64_t layer : pair.mixed) {
+      const auto behind = pair.kept.upper_bound(layer);
+      if (behind == pair.kept.begin()) {
+        config.fail(pair.key, fmt::format("layer {} has no hidden states to mix in", layer),
+                    "write layers that are not before the first whose hidden states are kept");
+      }
+      connections[layer].push_back({*std::prev(behind), weight});
+    }
+  }
+  return connections;
+}
+
+/// SOLAR Pro: Llama with block connections. It has no window, whatever sliding_window says (vLLM,
+/// solar.py; Upstage, SOLAR Pro).
 void read_solar(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   read_decoder(config, spec, defaults);
-  spec.decoder->ffn.bias = config.flag_or({"mlp_bias"}, false);
-  config.ignore({"bskcn_1", "bskcn_2", "bskcn_3", "bskcn_4", "bskcn_tv", "sliding_window"});
-  spec.assumptions.emplace_back(
-      "block connections (bskcn_1 to bskcn_4) count neither the hidden states that they keep nor "
-      "their element-wise operations");
-  spec.not_run = "its block connections have no kernel yet";
+  config.ignore({"sliding_window"});
+  StackSpec& stack = *spec.decoder;
+  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
+  for (const auto& [layer, connections] : read_connections(config, stack.num_layers)) {
+    stack.variant_of_layer.resize(static_cast<std::size_t>(stack.num_layers));
+    LayerVariant variant{stack.self_attention, stack.ffn};
+    variant.self_attention.connections = connections;
+    stack.variants.push_back(std::move(variant));
+    stack.variant_of_layer[static_cast<std::size_t>(layer)] = stack.variants.size();
+  }
 }
 
 constexpr NameRule kNanochat[] = {

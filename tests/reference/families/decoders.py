@@ -93,6 +93,36 @@ def llama(w, c, ids):
     )
 
 
+def solar(w, c, ids):
+    """SOLAR Pro: Llama with block connections. The hidden states in front of the layers of bskcn_1
+    and bskcn_2 are kept; in front of those of bskcn_3 and bskcn_4 they are mixed with the last ones
+    kept (vLLM's solar.py, SolarModel.forward)."""
+    rotary = rotary_of(c, ids.shape[1], head_dim(c))
+    share = c["bskcn_tv"][1]  # the first one is that of training
+    kept = {}
+
+    def connect(i, x):
+        for place in (1, 2):
+            if i in c[f"bskcn_{place}"]:
+                kept[place] = x
+        for place in (1, 2):
+            if i in c[f"bskcn_{place + 2}"]:
+                x = kept[place] * share + x * (1 - share)
+        return x
+
+    return llama_shaped(
+        w,
+        c,
+        ids,
+        c.get("rms_norm_eps", 1e-6),
+        False,
+        lambda i: rotary,
+        bias=c.get("attention_bias", False),
+        mlp_bias=c.get("mlp_bias", False),
+        enter=connect,
+    )
+
+
 def nemotron_nas(w, c, ids):
     """Llama whose layers have their own key-value heads and widths, or a matrix, or nothing in
     place of attention or MLP (vLLM's nemotron_nas.py)."""

@@ -52,6 +52,7 @@ FAMILIES = {
     "roberta": encoders.roberta,
     "rwkv5": recurrent.rwkv5,
     "smollm3": decoders.smollm3,
+    "solar": decoders.solar,
     "stablelm": decoders.stablelm,
     "starcoder2": decoders.starcoder2,
     "xlm-roberta": encoders.roberta,

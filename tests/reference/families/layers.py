@@ -96,8 +96,10 @@ def llama_shaped(
     norms=None,
     multiply=(1.0, 1.0, 1.0),
     mlp=None,
+    enter=lambda i, x: x,
 ):
-    """Llama and its variants: two pre-norm RMSNorms and a gated MLP."""
+    """Llama and its variants: two pre-norm RMSNorms and a gated MLP. `enter` changes the hidden
+    states in front of a layer."""
     table = w.table("model.embed_tokens", c["vocab_size"], c["hidden_size"])
     mlp = mlp or (
         lambda name, x: gated(w, c, name + ".mlp", x, c.get("hidden_act", "silu"), mlp_bias)
@@ -106,6 +108,7 @@ def llama_shaped(
     def block(i, x):
         name = f"model.layers.{i}"
         attention = norms(w, name + ".self_attn", eps) if norms else None
+        x = enter(i, x)
         y = w.rms_norm(name + ".input_layernorm", x, eps)
         y = grouped(
             w, c, name + ".self_attn", y, rotary(i), window(i), bias, out_bias, scale, attention
