@@ -1,5 +1,5 @@
-# Kernels for all processors of x86-64 in one binary: each source is compiled once per instruction
-# set, and the program chooses when it starts.
+# Kernels for all processors of x86-64, or of 64-bit Arm, in one binary: each source is compiled once
+# per instruction set, and the program chooses when it starts.
 
 # headroom_dispatch_kernels(TARGET): compiles the sources of TARGET, a static library of kernels,
 # once per instruction set, and leaves TARGET as stubs that jump to the set which the processor has.
@@ -11,7 +11,14 @@ function(headroom_dispatch_kernels target)
   set(x86_64_v1 -march=x86-64)
   set(x86_64_v3 -march=x86-64-v3)
   set(x86_64_v4_vnni -march=x86-64-v4 -mclflushopt -mavx512vnni)
-  set(sets x86_64_v1 x86_64_v3 x86_64_v4_vnni)
+  set(aarch64_v8 -march=armv8-a)
+  set(aarch64_sdot -march=armv8.2-a+dotprod)
+  set(aarch64_usdot -march=armv8.2-a+dotprod+i8mm)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(sets aarch64_v8 aarch64_sdot aarch64_usdot)
+  else()
+    set(sets x86_64_v1 x86_64_v3 x86_64_v4_vnni)
+  endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(includes ${target} INCLUDE_DIRECTORIES)
   get_target_property(libraries ${target} LINK_LIBRARIES)
@@ -34,6 +41,7 @@ function(headroom_dispatch_kernels target)
   add_custom_command(
     OUTPUT ${objects} ${folder}/stubs.o
     COMMAND ${CMAKE_COMMAND} "-DSETS=${sets}" "-DFOLDER=${folder}"
+            "-DPROCESSOR=${CMAKE_SYSTEM_PROCESSOR}"
             "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DNM=${CMAKE_NM}" "-DOBJCOPY=${CMAKE_OBJCOPY}"
             -P ${script}
     DEPENDS ${lists} ${script}
@@ -46,7 +54,7 @@ endfunction()
 # headroom_can_dispatch_kernels(VARIABLE): true where headroom_dispatch_kernels works.
 function(headroom_can_dispatch_kernels variable)
   set(${variable} OFF PARENT_SCOPE)
-  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$"
+  if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|aarch64)$"
      AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT HEADROOM_SANITIZE)
     set(${variable} ON PARENT_SCOPE)
   endif()

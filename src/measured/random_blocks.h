@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "random_numbers.h"
-#include "weights.h"
+#include "stored_blocks.h"
 
 namespace headroom::measured {
 

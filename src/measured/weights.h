@@ -17,6 +17,7 @@
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
 #include "rank_context.h"
+#include "stored_blocks.h"
 #include "weight_reader.h"
 #include "weight_slice.h"
 
@@ -30,12 +31,6 @@ struct SourceType {
   std::string name{};  ///< "Q4_K", "F16"; empty for float32, or if the source has no types
   std::optional<checkpoint::GgmlType> blocks{};  ///< if kernels can read its blocks
   StoredForm form = StoredForm::values_only;
-};
-
-/// A weight in ggml's blocks, row after row.
-struct StoredBlocks {
-  checkpoint::GgmlType type = checkpoint::GgmlType::q8_0;
-  AlignedVector<std::byte> bytes{};
 };
 
 /// A weight in groups of codes: matrices whose rows together are its rows, in order.

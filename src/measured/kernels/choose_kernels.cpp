@@ -3,12 +3,22 @@
 #include <cstddef>
 #include <cstring>
 
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 extern "C" {
 using Kernel = void (*)();
 /// Called through .init_array of the stubs.
 void headroom_choose_kernels();
 extern const std::size_t headroom_kernel_count;
 extern Kernel headroom_chosen_kernels[];
+}
+
+#if defined(__x86_64__)
+
+extern "C" {
 extern const Kernel headroom_kernels_x86_64_v1[];
 extern const Kernel headroom_kernels_x86_64_v3[];
 extern const Kernel headroom_kernels_x86_64_v4_vnni[];
@@ -28,6 +38,28 @@ const Kernel* widest_kernels() {
 }
 
 }  // namespace
+
+#elif defined(__aarch64__)
+
+extern "C" {
+extern const Kernel headroom_kernels_aarch64_v8[];
+extern const Kernel headroom_kernels_aarch64_sdot[];
+extern const Kernel headroom_kernels_aarch64_usdot[];
+}
+
+namespace {
+
+const Kernel* widest_kernels() {
+  // Armv8.2-A, whose instructions compilers use freely, and the dot products beside it.
+  constexpr unsigned long kSdot = HWCAP_CRC32 | HWCAP_ATOMICS | HWCAP_ASIMDRDM | HWCAP_ASIMDDP;
+  if ((getauxval(AT_HWCAP) & kSdot) != kSdot) return headroom_kernels_aarch64_v8;
+  return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0 ? headroom_kernels_aarch64_usdot
+                                                   : headroom_kernels_aarch64_sdot;
+}
+
+}  // namespace
+
+#endif
 
 void headroom_choose_kernels() {
   std::memcpy(headroom_chosen_kernels, widest_kernels(), headroom_kernel_count * sizeof(Kernel));

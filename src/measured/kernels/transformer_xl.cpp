@@ -59,7 +59,9 @@ void add_row(const TransformerXlArguments& args, const Head& head, std::int64_t 
   }
   for (std::int64_t key = 0; key < args.tokens; ++key) {
     const bool same = head.segment_ids[query] == head.segment_ids[key];
-    row[key] = args.scale * (contents[key] + own[key] + of_segment[same ? 0 : 1]);
+    // As an index, `same` is miscompiled by GCC 12 for Arm.
+    const float segment = same ? of_segment[0] : of_segment[1];
+    row[key] = args.scale * (contents[key] + own[key] + segment);
   }
 }
 

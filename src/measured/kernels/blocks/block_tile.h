@@ -9,6 +9,8 @@
 #include <span>
 #if defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
 #endif
 
 #include "simd.h"
@@ -41,6 +43,8 @@ inline Floats widen_halves(simd::Halves halves) {
   return std::bit_cast<Floats>(_mm512_maskz_cvtph_ps(0xffff, std::bit_cast<__m256i>(halves)));
 #elif defined(__AVX__) && defined(__F16C__)
   return std::bit_cast<Floats>(_mm256_cvtph_ps(std::bit_cast<__m128i>(halves)));
+#elif defined(__ARM_NEON)
+  return std::bit_cast<Floats>(vcvt_f32_f16(std::bit_cast<float16x4_t>(halves)));
 #else
   const Words bits = __builtin_convertvector(halves, Words);
   // The exponent's bias is 15 instead of 127; multiplying also normalises subnormal numbers.
@@ -63,6 +67,11 @@ inline Words widen_bytes(const std::byte* from) {
 #elif defined(__AVX2__)
   return std::bit_cast<Words>(
       _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__ARM_NEON)
+  std::uint32_t four;
+  std::memcpy(&four, from, sizeof four);
+  const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
+  return std::bit_cast<Words>(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
 #else
   using Bytes [[gnu::vector_size(kLanes)]] = std::uint8_t;
   Bytes bytes;

@@ -22,6 +22,9 @@ inline Words look_up(const ByteTable& table, Words indices) {
   std::memcpy(&entries, table.data(), sizeof entries);
   return std::bit_cast<Words>(
       _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(entries), std::bit_cast<__m256i>(indices)));
+#elif defined(__ARM_NEON)
+  return std::bit_cast<Words>(
+      vqtbl1q_u8(vld1q_u8(table.data()), std::bit_cast<uint8x16_t>(indices)));
 #else
   auto bytes = std::bit_cast<std::array<std::uint8_t, sizeof(Words)>>(indices);
   for (std::uint8_t& byte : bytes) byte = table[byte];

@@ -32,6 +32,8 @@ class LevelTable {
 #elif defined(__AVX2__)
     std::memcpy(&low_, levels.data(), sizeof low_);
     std::memcpy(&high_, levels.data() + 8, sizeof high_);
+#elif defined(__ARM_NEON)
+    levels_ = vld1q_u8_x4(reinterpret_cast<const std::uint8_t*>(levels.data()));
 #else
     levels_ = levels;
 #endif
@@ -49,6 +51,10 @@ class LevelTable {
     // The fourth bit, moved to the sign, selects the half.
     const Words is_high = indices << 28U;
     return std::bit_cast<Floats>(_mm256_blendv_ps(low, high, std::bit_cast<__m256>(is_high)));
+#elif defined(__ARM_NEON)
+    // Bytes 4i to 4i + 3 of the table are its i-th float.
+    const Words bytes = (indices & 15U) * 0x04040404U + 0x03020100U;
+    return std::bit_cast<Floats>(vqtbl4q_u8(levels_, std::bit_cast<uint8x16_t>(bytes)));
 #else
     Floats values = {};
     for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) {
@@ -64,6 +70,8 @@ class LevelTable {
 #elif defined(__AVX2__)
   Floats low_;
   Floats high_;
+#elif defined(__ARM_NEON)
+  uint8x16x4_t levels_;
 #else
   std::array<float, 16> levels_;
 #endif
@@ -111,6 +119,11 @@ inline simd::Halves widen_to_halves(const std::byte* from) {
 #elif defined(__AVX2__)
   return std::bit_cast<simd::Halves>(
       _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__ARM_NEON)
+  std::uint32_t four;
+  std::memcpy(&four, from, sizeof four);
+  const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
+  return std::bit_cast<simd::Halves>(vget_low_u16(vmovl_u8(bytes)));
 #else
   using Bytes [[gnu::vector_size(kLanes)]] = std::uint8_t;
   Bytes bytes;
