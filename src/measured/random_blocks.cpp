@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "float16_bits.h"
 #include "ggml_values.h"
@@ -28,7 +30,9 @@ struct ScalePlace {
 };
 
 // Codes are uniform: half of the largest code is their mean. Minima of k-quants have random
-// factors as their scales have.
+// factors as their scales have. Codes without a minimum have a mean of half a step below 0, so the
+// scales have random signs: a mean that all rows share would make all tokens alike layer by layer,
+// and route them to the same experts.
 constexpr std::array kScalePlaces{ScalePlace{GgmlType::q8_0, 0, {}},
                                   ScalePlace{GgmlType::q4_0, 0, {}},
                                   ScalePlace{GgmlType::q4_1, 0, Minimum{2, -7.5F}},
@@ -47,7 +51,10 @@ void set_half(std::span<std::byte> block, std::size_t offset, float value) {
   std::memcpy(block.data() + offset, &bits, sizeof bits);
 }
 
-void set_scale(const ScalePlace& place, std::span<std::byte> block, float scale) {
+/// The random bits that the scale replaces decide its sign.
+void set_scale(const ScalePlace& place, std::span<std::byte> block, float magnitude) {
+  const bool negative = (block[place.scale] & std::byte{1}) != std::byte{};
+  const float scale = negative ? -magnitude : magnitude;
   set_half(block, place.scale, scale);
   if (place.minimum) set_half(block, place.minimum->offset, scale * place.minimum->per_scale);
 }

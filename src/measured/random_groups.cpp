@@ -98,8 +98,12 @@ std::vector<std::byte> random_values(const GroupedWeights& weights, float deviat
   return codes;
 }
 
-/// Number between 0.75 and 1.25.
-float near_one(SplitMix64& numbers) { return 1 + numbers.next() / 4; }
+/// Number between 0.75 and 1.25 with a random sign: codes without zero points have a mean of half a
+/// step below 0.
+float near_one(SplitMix64& numbers) {
+  const float number = numbers.next();
+  return std::copysign(0.75F + std::abs(number) / 2, number);
+}
 
 /// Appends a scale near `unit`, or near 1 if the grid has a factor.
 void append_scale(float unit, SplitMix64& numbers, ScaleGrid& scales) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +18,18 @@ namespace headroom::measured {
 
 [[nodiscard]] inline std::int64_t element_count(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+}
+
+/// Standard deviation of a weight's random values: layers keep the scale of their inputs, and
+/// embeddings have that scale, so that tokens stay apart beside what the layers add to them.
+[[nodiscard]] inline float random_deviation(const Weight& weight,
+                                            const std::vector<std::int64_t>& shape) {
+  constexpr float kBiasDeviation = 0x1p-5F;
+  if (weight.role == WeightRole::embedding) return 1;
+  if (shape.size() < 2) return kBiasDeviation;
+  const bool has_taps = weight.role == WeightRole::convolution && shape.size() == 3;
+  const std::int64_t inputs = shape.back() * (has_taps ? shape[1] : 1);
+  return 1 / std::sqrt(static_cast<float>(inputs));
 }
 
 /// SplitMix64 (Steele et al. 2014): one multiply–xorshift chain per number, fast enough for

@@ -26,8 +26,6 @@ std::optional<GgmlType> type_with_kernels(std::string_view format) {
   return type && has_block_kernels(*type) ? type : std::nullopt;
 }
 
-float deviation_of(const Shape& shape) { return 1 / std::sqrt(static_cast<float>(shape.back())); }
-
 class RandomStored final : public WeightSource {
  public:
   RandomStored(const ModelSpec& spec, std::uint64_t seed)
@@ -65,7 +63,7 @@ class RandomStored final : public WeightSource {
   StoredBlocks load_blocks(const Weight& weight, const Shape& shape, std::int64_t layer) override {
     SplitMix64 numbers(seed_of(weight, layer, seed_));
     return random_block_values(*type_of(weight, shape, layer).blocks, element_count(shape),
-                               deviation_of(shape), numbers);
+                               random_deviation(weight, shape), numbers);
   }
 
   /// One matrix for each expert.
@@ -80,7 +78,8 @@ class RandomStored final : public WeightSource {
     const std::int64_t matrices = shape.size() > 2 ? shape.front() : 1;
     const std::int64_t rows = element_count(shape) / shape.back() / matrices;
     for (std::int64_t i = 0; i < matrices; ++i) {
-      groups.push_back(random_groups(format, rows, shape.back(), deviation_of(shape), numbers));
+      groups.push_back(
+          random_groups(format, rows, shape.back(), random_deviation(weight, shape), numbers));
     }
     return groups;
   }

@@ -47,10 +47,7 @@ class RandomWeights final : public WeightSource {
     }
     const bool is_norm = weight.role == WeightRole::norm && weight.path.ends_with(".weight");
     // A uniform number in [-√3, √3) has standard deviation 1.
-    float fan_in = static_cast<float>(shape.size() > 1 ? shape.back() : 1024);
-    const bool has_taps = weight.role == WeightRole::convolution && shape.size() == 3;
-    if (has_taps) fan_in *= static_cast<float>(shape[1]);
-    const float width = std::sqrt(3.0F / fan_in);
+    const float width = std::sqrt(3.0F) * random_deviation(weight, shape);
     for (float& value : values) value = is_norm ? 1.0F : width * numbers.next();
   }
 

@@ -221,3 +221,35 @@ TEST_CASE("rows that no kernel reads in groups are widened, as predicted") {
     CHECK(std::ranges::any_of(run.weight_formats, widens) == (type != WeightType::int8));
   }
 }
+
+TEST_CASE("the tokens of a deep model with random codes stay apart, as do those of float32") {
+  const nlohmann::json config{
+      {"model_type", "llama"},   {"hidden_size", 512},       {"intermediate_size", 1024},
+      {"num_hidden_layers", 16}, {"num_attention_heads", 8}, {"num_key_value_heads", 8},
+      {"vocab_size", 512},       {"rms_norm_eps", 1e-5},     {"tie_word_embeddings", false},
+      {"hidden_act", "silu"}};
+  const auto similarity = [](const std::vector<float>& logits) {
+    constexpr std::size_t kVocabulary = 512;
+    double largest = 0;
+    for (std::size_t at = kVocabulary; at + kVocabulary <= logits.size(); at += kVocabulary) {
+      double product = 0;
+      double first = 0;
+      double second = 0;
+      for (std::size_t i = at; i < at + kVocabulary; ++i) {
+        const auto a = static_cast<double>(logits[i - kVocabulary]);
+        const auto b = static_cast<double>(logits[i]);
+        product += a * b;
+        first += a * a;
+        second += b * b;
+      }
+      largest = std::max(largest, product / std::sqrt(first * second));
+    }
+    return largest;
+  };
+  CHECK(similarity(logits_of(spec_of(config), {})) < 0.9);
+  for (const std::string_view type : {"q4_0", "q5_0", "q3_k_m", "iq4_nl", "4bit-1x32-s16"}) {
+    CAPTURE(type);
+    const ModelSpec spec = stored_as(spec_of(config), weight_form_named(type).value());
+    CHECK(similarity(logits_of(spec, stored_with(ActivationPath::float32))) < 0.9);
+  }
+}
