@@ -34,7 +34,7 @@ std::int64_t queries_to_latent(const LatentArguments& args, const float* weight,
   const std::int64_t head_dim = args.nope_dim + args.rope_dim;
   const std::int64_t latent_head = args.latent_dim + args.rope_dim;
   const std::int64_t expanded = args.nope_dim + args.value_dim;
-#pragma omp parallel for if (args.rows * args.heads * latent_head >= kSerialElements) \
+#pragma omp parallel for if (args.heads * args.nope_dim * args.latent_dim >= kSerialElements) \
     schedule(static)
   for (std::int64_t head = 0; head < args.heads; ++head) {
     const float* const from = queries + head * head_dim;
@@ -55,7 +55,7 @@ std::int64_t contexts_from_latent(const LatentArguments& args, const float* weig
                                   const float* contexts, float* out) {
   const std::int64_t expanded = args.nope_dim + args.value_dim;
 #pragma omp parallel for collapse(2) \
-    schedule(static) if (args.rows * args.heads * args.latent_dim >= kSerialElements)
+    schedule(static) if (args.heads * args.value_dim * args.latent_dim >= kSerialElements)
   for (std::int64_t row = 0; row < args.rows; ++row) {
     for (std::int64_t head = 0; head < args.heads; ++head) {
       const float* const context = contexts + (row * args.heads + head) * args.latent_dim;

@@ -41,10 +41,13 @@ class ConvolutionWindow {
 
   void read(const ChannelPlace& at) {
     const ShortConvolutionArguments& args = at.args;
-    transpose<RowEnd::padded>(
-        at.channels.count, args.kernel,
-        [&](std::int64_t i) { return args.weight + (at.channels.first + i) * args.kernel; },
-        [&](std::int64_t tap) { return weights_.data() + tap * kLanes; });
+    // A few taps: one by one, faster than a whole square.
+    const float* weight = args.weight + at.channels.first * args.kernel;
+    for (std::int64_t i = 0; i < at.channels.count; ++i) {
+      for (std::int64_t tap = 0; tap < args.kernel; ++tap) {
+        weights_[static_cast<std::size_t>(tap * kLanes + i)] = *weight++;
+      }
+    }
     for (std::int64_t tap = 0; tap < args.kernel; ++tap) {
       simd::store(input(tap), at.channels.load(at.state(tap)));
     }
@@ -109,16 +112,38 @@ struct ScanHead {
   }
 };
 
-/// Decays one row of `size` states, whole vectors, adds `input`·b and returns its product with c.
-float scan_row(float* row, std::int64_t size, float decay, float input, const float* b,
-               const float* c) {
-  Floats sum = {};
-  for (std::int64_t n = 0; n < size; n += kLanes) {
-    const Floats state = decay * simd::load(row + n) + input * simd::load(b + n);
-    simd::store(row + n, state);
-    sum += state * simd::load(c + n);
+/// Rows of states that share their loads of b and c while the states stay in cache. The first token
+/// reads them from memory, where one stream is the fastest.
+constexpr std::int64_t kScanRows = 4;
+
+/// A token's update of some rows of a head's states.
+struct ScanUpdate {
+  std::int64_t stride;  ///< floats from row to row, whole vectors
+  float decay;
+  float time_step;
+  const float* b;
+  const float* c;
+};
+
+/// Decays `rows` rows of states, adds time_step·x·b to each and sums its products with c.
+template <std::size_t rows>
+std::array<float, rows> scan_rows(const ScanUpdate& update, float* first, const float* x) {
+  std::array<Floats, rows> sums = {};
+  std::array<Floats, rows> inputs;
+  simd::unroll<rows>([&](auto r) { inputs[r] = simd::broadcast(update.time_step * x[r]); });
+  for (std::int64_t n = 0; n < update.stride; n += kLanes) {
+    const Floats b = simd::load(update.b + n);
+    const Floats c = simd::load(update.c + n);
+    simd::unroll<rows>([&](auto r) {
+      float* const at = first + static_cast<std::int64_t>(r) * update.stride + n;
+      const Floats state = update.decay * simd::load(at) + inputs[r] * b;
+      simd::store(at, state);
+      sums[r] += state * c;
+    });
   }
-  return simd::sum(sum);
+  std::array<float, rows> totals;
+  simd::unroll<rows>([&](auto r) { totals[r] = simd::sum(sums[r]); });
+  return totals;
 }
 
 std::int64_t scan_token(const ScanHead& at, std::int64_t token) {
@@ -132,12 +157,21 @@ std::int64_t scan_token(const ScanHead& at, std::int64_t token) {
   const float* const c = at.c_row.read(args.c.row(token) + at.parameter(), size);
   const float* const x = args.x.row(token) + first;
   float* const out = args.out + token * args.heads * args.head_dim + first;
-  const std::int64_t stride = at.state.stride();
-  float* row = at.state.data();
+  const ScanUpdate update{at.state.stride(), decay, step, b, c};
   std::int64_t flops = 0;
-  for (std::int64_t i = 0; i < args.head_dim; ++i, row += stride, flops += kScanFlops * size) {
-    out[i] = scan_row(row, stride, decay, step * x[i], b, c) + kept * x[i];
+  const auto scan = [&]<std::size_t rows>(std::integral_constant<std::size_t, rows>,
+                                          std::int64_t i) {
+    const auto totals = scan_rows<rows>(update, at.state.data() + i * update.stride, x + i);
+    for (std::size_t r = 0; r < rows; ++r, ++i) out[i] = totals[r] + kept * x[i];
+    flops += static_cast<std::int64_t>(rows) * kScanFlops * size;
+  };
+  std::int64_t i = 0;
+  if (token % args.seq_len > 0) {
+    for (; i + kScanRows <= args.head_dim; i += kScanRows) {
+      scan(std::integral_constant<std::size_t, kScanRows>{}, i);
+    }
   }
+  for (; i < args.head_dim; ++i) scan(std::integral_constant<std::size_t, 1>{}, i);
   return flops;
 }
 
