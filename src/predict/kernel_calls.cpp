@@ -127,9 +127,7 @@ class CallVisitor {
     return {elements(KernelKind::copy, number(op.rows * op.heads * head))};
   }
   Calls operator()(const HeadLinear& op) const {
-    KernelCall call = linear(number(op.rows), number(op.in_features), number(op.out_features));
-    call.times = number(op.heads);
-    return {call};
+    return {head_linears(op.heads, op.rows, op.in_features, op.out_features)};
   }
   Calls operator()(const GroupedLinear& op) const {
     KernelCall call = linear(number(op.rows), number(op.in_features), number(op.out_features));
@@ -282,11 +280,7 @@ class CallVisitor {
     state.times = 4;  // exponentials
     const double tokens = number(op.rows) / number(op.batch);
     const Expr gates = Integer{2} * op.head_dim;
-    if (tokens == 1) {
-      KernelCall streamed = linear(number(op.batch), number(op.head_dim), number(gates));
-      streamed.times = number(op.heads);
-      return {streamed, state};
-    }
+    if (tokens == 1) return {head_linears(op.heads, op.batch, op.head_dim, gates), state};
     // Unpacked weights are multiplied as the values of attention are.
     const KernelSizes sizes{number(op.batch * op.heads), tokens, number(op.head_dim),
                             number(gates)};
@@ -463,6 +457,20 @@ class CallVisitor {
       return {KernelKind::stream_bfloat16_cold, sizes, KernelKind::stream_bfloat16_warm};
     }
     return {KernelKind::stream_float32_cold, sizes, KernelKind::stream_float32_warm};
+  }
+
+  /// One linear layer per head. `measure` runs those of few rows side by side and holds their
+  /// weights in float32, whatever their stored type.
+  [[nodiscard]] KernelCall head_linears(const Expr& heads, const Expr& rows, const Expr& in,
+                                        const Expr& out) const {
+    if (policy_.engine == MeasuredEngine::headroom && number(rows) <= kFewRows) {
+      return {KernelKind::stream_float32_cold,
+              {number(rows), number(in), number(heads * out)},
+              KernelKind::stream_float32_warm};
+    }
+    KernelCall call = linear(number(rows), number(in), number(out));
+    call.times = number(heads);
+    return call;
   }
 
   NodePlace place_;

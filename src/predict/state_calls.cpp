@@ -44,7 +44,10 @@ std::vector<KernelCall> state_calls(const ShortConvolution& op, const Bindings& 
 
 std::vector<KernelCall> state_calls(const StateSpaceScan& op, const Bindings& sizes) {
   if (op.kind != StateSpaceKind::selective) {
-    return {state_call({op.batch, op.heads, op.rows, op.head_dim * op.state_size}, sizes)};
+    KernelCall scan = state_call({op.batch, op.heads, op.rows, op.head_dim * op.state_size}, sizes);
+    // Each token reads and writes the states, where linear attention does so once per block.
+    if (number(op.rows, sizes) > number(op.batch, sizes)) scan.times = 2;
+    return {scan};
   }
   // An exponential for the decay of each state, and two for the time step of each channel.
   constexpr double kStepExponentials = 2;

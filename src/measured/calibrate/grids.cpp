@@ -13,8 +13,9 @@ const std::vector<double> kElements{64, 1024, 8000, 48000, 300'000, 2e6, 6e6};
 // Streams are cut into slices of 1024 inputs; models' sizes have no short last slice.
 const std::vector<double> kStreamFeatures{448, 960, 3008};
 const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
-// Weights in blocks have one kernel for any number of rows. The largest blocks have 256 values.
-const std::vector<double> kBlockRows{1, 3, 8, 64, 320};
+// Stored weights have one kernel for any number of rows, which passes over them for every 64. The
+// largest blocks have 256 values.
+const std::vector<double> kBlockRows{1, 3, 8, 64};
 const std::vector<double> kBlockFeatures{512, 1280, 3328};
 // Even numbers of heads, so that threads get equal numbers, as in most models.
 const std::vector<double> kBatchHeads{10, 38};

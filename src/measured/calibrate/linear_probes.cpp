@@ -125,7 +125,8 @@ class LinearShapeProbe {
   std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(const Budget& budget,
                                                                           std::int64_t rows) {
     const bool is_smallest = rows == 1;
-    if (!is_smallest && static_cast<double>(rows * in_ * out_) > kMaxGemmWork) return {};
+    const double most = stored_ ? kMaxStoredWork : kMaxGemmWork;
+    if (!is_smallest && static_cast<double>(rows * in_ * out_) > most) return {};
     const AlignedVector<float> x = random_floats(rows * in_);
     AlignedVector<float> y = random_floats(rows * out_);
     std::optional<KernelTime> warm;
@@ -144,6 +145,8 @@ class LinearShapeProbe {
   static constexpr std::int64_t kTypicalRows = 128;
   /// GEMMs take most of a model's time, so larger points are worth measuring.
   static constexpr double kMaxGemmWork = 1.5 * kMaxWork;
+  /// Stored weights have few points, and each of them counts.
+  static constexpr double kMaxStoredWork = 3 * kMaxWork;
   /// With fewer copies a layer's weights are too large for a cache; the warm layer then has fewer
   /// outputs.
   static constexpr std::int64_t kMinCopies = 5;
