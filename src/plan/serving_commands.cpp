@@ -151,7 +151,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   }
   words.add("--max-model-len", question.load.seq_len);
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
-  add_weights(question.query.weights, words, command);
+  add_weights(question, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
   note_nodes(question, choice,
@@ -181,7 +181,7 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   if (overlaps(plan)) words.add("--enable-two-batch-overlap");
   words.add("--context-length", question.load.seq_len);
   words.add("--max-running-requests", question.load.batch_size);
-  add_weights(question.query.weights, words, command);
+  add_weights(question, words, command);
   add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
   note_nodes(question, choice, "start it on each with --nnodes, --node-rank and --dist-init-addr",

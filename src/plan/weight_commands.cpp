@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <variant>
 
 #include "headroom/storage.h"
@@ -12,7 +14,7 @@ namespace {
 
 /// Checkpoints that hold weights of a type.
 enum class Checkpoint {
-  plain,         ///< of 16 bits, which --dtype converts
+  plain,         ///< of 16 or 32 bits, which --dtype converts
   packed,        ///< safetensors of compressed-tensors, GPTQ, AWQ, DeepSeek-V3 or Model Optimizer
   bitsandbytes,  ///< safetensors of bitsandbytes
   gguf,          ///< blocks of ggml, by llama-quantize
@@ -21,10 +23,10 @@ enum class Checkpoint {
 
 Checkpoint checkpoint_of(WeightType type) {
   switch (type) {
+    case WeightType::float32:
     case WeightType::bfloat16:
     case WeightType::float16:
       return Checkpoint::plain;
-    case WeightType::float32:
     case WeightType::float8:
     case WeightType::int8:
     case WeightType::int4:
@@ -50,12 +52,31 @@ Checkpoint checkpoint_of(WeightType type) {
   return Checkpoint::gguf;
 }
 
+constexpr BlockShape kTensor{0, 0};
+constexpr BlockShape kRow{1, 0};
+constexpr BlockShape kDeepSeek{128, 128};
+constexpr BlockShape kMicroscaled{1, 32};  // MXFP4 and MXFP8
+constexpr BlockShape kNvfp4{1, 16};
+
+/// A scale of 8 bits per 16 (NVFP4) or 32 values (MXFP4, MXFP8), without zero points.
+bool is_microscaled(const GroupFormat& groups) {
+  if (groups.has_zeros) return false;
+  switch (groups.codes) {
+    case GroupCodes::four_bits:
+      return groups.grain == kNvfp4 || groups.grain == kMicroscaled;
+    case GroupCodes::float8:
+      return groups.grain == kMicroscaled;
+    case GroupCodes::int8:
+    case GroupCodes::float16:
+    case GroupCodes::bfloat16:
+      break;
+  }
+  return false;
+}
+
 /// A scale of 16 or 32 bits per tensor, row, group of a row's values, or block of 128 × 128 values
-/// in FP8 (DeepSeek-V3); one of 8 bits per 16 (NVFP4) or 32 values (MXFP4, MXFP8); nested ones per
-/// 64 values (NF4).
+/// in FP8 (DeepSeek-V3); one of 8 bits as is_microscaled; nested ones per 64 values (NF4).
 Checkpoint checkpoint_of(const GroupFormat& groups) {
-  constexpr BlockShape kTensor{0, 0};
-  constexpr BlockShape kDeepSeek{128, 128};
   const BlockShape& grain = groups.grain;
   const auto packed_if = [](bool is_packed) {
     return is_packed ? Checkpoint::packed : Checkpoint::none;
@@ -66,7 +87,7 @@ Checkpoint checkpoint_of(const GroupFormat& groups) {
       return packed_if(grain.out == 1 || grain == kTensor ||
                        (groups.codes == GroupCodes::float8 && grain == kDeepSeek));
     case GroupScales::bits8:
-      return packed_if(grain == BlockShape{1, 16} || grain == BlockShape{1, 32});
+      return packed_if(is_microscaled(groups));
     case GroupScales::nested:
       return grain == BlockShape{1, 64} ? Checkpoint::bitsandbytes : Checkpoint::none;
     case GroupScales::none:
@@ -77,6 +98,82 @@ Checkpoint checkpoint_of(const GroupFormat& groups) {
 
 Checkpoint checkpoint_of(const WeightForm& form) {
   return std::visit([](const auto& one) { return checkpoint_of(one); }, form);
+}
+
+/// vLLM's names of types that it converts the layers' matrices to while it loads weights of 16
+/// bits: _ONLINE_SHORTHANDS of vllm/config/quantization.py and docs.vllm.ai,
+/// features/quantization/online (0.29.0); 0.32.0 (2026-10-20) lists the names. Empty: none;
+/// int8_per_channel_weight_only and nvfp4_per_token convert experts only. `fp8` is left out:
+/// pull request 53585 (2026-08) moves its conversion to these names.
+std::string_view vllm_conversion(WeightType type) {
+  if (type == WeightType::float8) return "fp8_per_channel";
+  return type == WeightType::mxfp4 ? "mxfp4" : std::string_view{};
+}
+
+struct Conversion {
+  GroupFormat groups;
+  std::string_view name;
+};
+
+std::string_view vllm_conversion(const GroupFormat& groups) {
+  static constexpr std::array<Conversion, 5> kConversions{
+      {{{GroupCodes::float8, kTensor, GroupScales::bits32, false}, "fp8_per_tensor"},
+       {{GroupCodes::float8, kRow, GroupScales::bits32, false}, "fp8_per_channel"},
+       {{GroupCodes::float8, kDeepSeek, GroupScales::bits32, false}, "fp8_per_block"},
+       {{GroupCodes::float8, kMicroscaled, GroupScales::bits8, false}, "mxfp8"},
+       {{GroupCodes::four_bits, kMicroscaled, GroupScales::bits8, false}, "mxfp4"}}};
+  const auto* const found = std::ranges::find(kConversions, groups, &Conversion::groups);
+  return found == kConversions.end() ? std::string_view{} : found->name;
+}
+
+/// SGLang's: QUANTIZATION_CHOICES of python/sglang/srt/arg_groups/choices.py (d9a2188, as in
+/// 0.5.23, 2026-10-30), whose comments say which of them convert, and docs.sglang.io,
+/// advanced_features/quantization. `nvfp4_online` converts experts only, `quark_mxfp4` on AMD only.
+std::string_view sglang_conversion(WeightType type) {
+  if (type == WeightType::float8) return "fp8";
+  return type == WeightType::int8 ? "auto-round-int8" : std::string_view{};
+}
+
+std::string_view sglang_conversion(const GroupFormat& groups) {
+  constexpr GroupFormat kMxfp8{GroupCodes::float8, kMicroscaled, GroupScales::bits8, false};
+  return groups == kMxfp8 ? "mxfp8" : std::string_view{};
+}
+
+std::string_view conversion_of(Engine engine, const WeightForm& form) {
+  return std::visit(
+      [engine](const auto& one) {
+        return engine == Engine::vllm ? vllm_conversion(one) : sglang_conversion(one);
+      },
+      form);
+}
+
+/// True if TensorRT-LLM's PyTorch backend reads checkpoints of the type: load_hf_quant_config of
+/// tensorrt_llm/_torch/model_config.py (fp8 in blocks of 128 × 128, mxfp4, mxfp8, nvfp4),
+/// tensorrt_llm/models/quant_config_utils.py (compressed-tensors: FP8 per row or block, MXFP4 and
+/// NVFP4), and of Model Optimizer's hf_quant_config.json those of QuantAlgo in quantization/mode.py
+/// that get_quant_method of _torch/modules/linear.py has: FP8 per tensor or row, INT8 and INT4
+/// per row, and INT4 in groups (AWQ). NVIDIA/TensorRT-LLM in 1.4.0rc4's time, read 2026-11-28.
+bool tensorrt_llm_reads(WeightType type) { return checkpoint_of(type) == Checkpoint::packed; }
+
+bool tensorrt_llm_reads(const GroupFormat& groups) {
+  if (groups.scales == GroupScales::bits8) return is_microscaled(groups);
+  if (groups.scales != GroupScales::bits16 && groups.scales != GroupScales::bits32) return false;
+  switch (groups.codes) {
+    case GroupCodes::four_bits:
+      return groups.grain.out == 1;
+    case GroupCodes::int8:
+      return groups.grain == kRow;
+    case GroupCodes::float8:
+      return groups.grain == kRow || groups.grain == kTensor || groups.grain == kDeepSeek;
+    case GroupCodes::float16:
+    case GroupCodes::bfloat16:
+      break;
+  }
+  return false;
+}
+
+bool tensorrt_llm_reads(const WeightForm& form) {
+  return std::visit([](const auto& one) { return tensorrt_llm_reads(one); }, form);
 }
 
 void note_unknown(const WeightForm& form, EngineCommand& command) {
@@ -90,19 +187,41 @@ void note_gguf(const WeightForm& form, EngineCommand& command) {
       fmt::format("{} weights need {}a GGUF file that stores them so", name_of(form), plugin));
 }
 
-/// vLLM left bitsandbytes to a plugin.
+/// vLLM left bitsandbytes to a plugin, vllm-bnb-plugin (pypi.org). SGLang's loader of bitsandbytes
+/// converts weights of 16 bits to NF4, and is chosen by --load-format
+/// (python/sglang/srt/model_loader/loader.py; docs.sglang.io, advanced_features/model_loading).
 void add_bitsandbytes(const WeightForm& form, CommandWords& words, EngineCommand& command) {
-  if (command.engine == Engine::sglang) return words.add("--quantization", "bitsandbytes");
-  command.notes.push_back(fmt::format(
-      "{} weights need vLLM's plugin for bitsandbytes, and then --quantization bitsandbytes",
-      name_of(form)));
+  constexpr std::string_view kOptions = "--load-format bitsandbytes --quantization bitsandbytes";
+  if (command.engine == Engine::sglang) return words.add(kOptions);
+  command.notes.push_back(fmt::format("{} weights need vLLM's plugin for bitsandbytes, and then {}",
+                                      name_of(form), kOptions));
 }
 
-/// llama-quantize's name of a type (QUANT_OPTIONS in llama.cpp's tools/quantize/quantize.cpp), in
-/// lower case; empty if it writes none.
+/// --dtype is the type of weights and of activations (vllm/engine/arg_utils.py and SGLang's
+/// server_args.py: "Data type for model weights and activations").
+void note_plain(const PlanQuestion& question, EngineCommand& command) {
+  const bool is_wide = *question.query.weights == WeightForm(WeightType::float32);
+  if (is_wide == (question.query.dtype == DType::float32)) return;
+  command.notes.push_back(
+      fmt::format("--dtype is the type of weights and activations: none are held as {}",
+                  name_of(*question.query.weights)));
+}
+
+/// vLLM converts to MXFP4 more than gpt-oss, which stores only its experts so.
+void add_conversion(std::string_view name, CommandWords& words, EngineCommand& command) {
+  words.add("--quantization", name);
+  if (name != "mxfp4") return;
+  command.notes.emplace_back("--quantization mxfp4 converts every matrix of the layers");
+}
+
+constexpr std::string_view kMxfp4Moe = "mxfp4_moe";
+
+/// llama-quantize's name of a type, in lower case; empty if it writes none. QUANT_OPTIONS of
+/// tools/quantize/quantize.cpp, ggml-org/llama.cpp, read 2026-11-28. It has no NVFP4, which
+/// convert_hf_to_gguf.py writes.
 std::string_view quantize_name(WeightType type) {
   if (checkpoint_of(type) == Checkpoint::gguf) return name_of(type);
-  if (type == WeightType::mxfp4) return "mxfp4_moe";
+  if (type == WeightType::mxfp4) return kMxfp4Moe;
   if (type == WeightType::float32) return "f32";
   if (type == WeightType::bfloat16) return "bf16";
   return type == WeightType::float16 ? "f16" : std::string_view{};
@@ -110,13 +229,14 @@ std::string_view quantize_name(WeightType type) {
 
 }  // namespace
 
-void add_weights(const std::optional<WeightForm>& weights, CommandWords& words,
-                 EngineCommand& command) {
+void add_weights(const PlanQuestion& question, CommandWords& words, EngineCommand& command) {
+  const std::optional<WeightForm>& weights = question.query.weights;
   if (!weights) return;
-  if (*weights == WeightForm(WeightType::float8)) return words.add("--quantization", "fp8");
+  const std::string_view conversion = conversion_of(command.engine, *weights);
+  if (!conversion.empty()) return add_conversion(conversion, words, command);
   switch (checkpoint_of(*weights)) {
     case Checkpoint::plain:
-      return;
+      return note_plain(question, command);
     case Checkpoint::packed:
       command.notes.push_back(
           fmt::format("no option converts weights to {}: name a repository that stores them so",
@@ -133,18 +253,10 @@ void add_weights(const std::optional<WeightForm>& weights, CommandWords& words,
 
 void note_tensorrt_llm_weights(const std::optional<WeightForm>& weights, EngineCommand& command) {
   if (!weights) return;
-  switch (checkpoint_of(*weights)) {
-    case Checkpoint::plain:
-    case Checkpoint::packed:
-      command.notes.emplace_back(
-          "weights are converted beforehand: name a checkpoint that stores them so");
-      return;
-    // Its quantization_config names neither (QuantAlgo in tensorrt_llm/quantization/mode.py).
-    case Checkpoint::bitsandbytes:
-    case Checkpoint::gguf:
-    case Checkpoint::none:
-      return note_unknown(*weights, command);
-  }
+  const bool is_plain = checkpoint_of(*weights) == Checkpoint::plain;
+  if (!is_plain && !tensorrt_llm_reads(*weights)) return note_unknown(*weights, command);
+  command.notes.emplace_back(
+      "weights are converted beforehand: name a checkpoint that stores them so");
 }
 
 void note_llama_cpp_weights(const std::optional<WeightForm>& weights,
@@ -156,6 +268,8 @@ void note_llama_cpp_weights(const std::optional<WeightForm>& weights,
       name.empty()
           ? fmt::format("llama-quantize writes no weights of type {}", name_of(*weights))
           : fmt::format("weights are converted beforehand, by llama-quantize to {}", name));
+  // src/llama-quant.cpp: "MoE tensors -> MXFP4, other tensors -> Q8_0".
+  if (name == kMxfp4Moe) notes.emplace_back("mxfp4_moe stores all matrices but experts' in q8_0");
 }
 
 }  // namespace headroom::detail

@@ -13,8 +13,7 @@
 namespace headroom::detail {
 
 /// Of vLLM and SGLang, which convert some types while they load them, by `--quantization`.
-void add_weights(const std::optional<WeightForm>& weights, CommandWords& words,
-                 EngineCommand& command);
+void add_weights(const PlanQuestion& question, CommandWords& words, EngineCommand& command);
 
 /// TensorRT-LLM's checkpoints are converted beforehand.
 void note_tensorrt_llm_weights(const std::optional<WeightForm>& weights, EngineCommand& command);

@@ -39,8 +39,8 @@ TEST_CASE("the commands of engines that serve state degrees, lengths and types")
   choice.parallel.data = 2;
   CHECK(command_of(Engine::vllm, question, choice) ==
         "vllm serve meta-llama/Meta-Llama-3-70B --dtype bfloat16 --tensor-parallel-size 8 "
-        "--data-parallel-size 2 --max-model-len 8192 --max-num-seqs 32 --quantization fp8 "
-        "--kv-cache-dtype fp8");
+        "--data-parallel-size 2 --max-model-len 8192 --max-num-seqs 32 --quantization "
+        "fp8_per_channel --kv-cache-dtype fp8");
   CHECK(command_of(Engine::sglang, question, choice) ==
         "python -m sglang.launch_server --model-path meta-llama/Meta-Llama-3-70B --dtype bfloat16 "
         "--tp-size 8 --dp-size 2 --context-length 8192 --max-running-requests 64 --quantization "
@@ -73,9 +73,12 @@ TEST_CASE("llama.cpp's command states its split mode, context and slots") {
   CHECK(tensor.notes.size() == 4);  // experimental, quantised cache, GGUF, replicas
 }
 
-// vLLM's documentation of GGUF (features/quantization/gguf), QuantAlgo in TensorRT-LLM's
-// quantization/mode.py, and QUANT_OPTIONS in llama.cpp's tools/quantize/quantize.cpp.
-TEST_CASE("commands say of converted weights what the engine needs, or that it has no such type") {
+// vLLM: features/quantization/gguf and online of its documentation, and _ONLINE_SHORTHANDS in
+// vllm/config/quantization.py. SGLang: QUANTIZATION_CHOICES in srt/arg_groups/choices.py, and
+// advanced_features/quantization and model_loading of its documentation. TensorRT-LLM:
+// load_hf_quant_config in _torch/model_config.py, models/quant_config_utils.py, and QuantAlgo.
+// llama.cpp: QUANT_OPTIONS in tools/quantize/quantize.cpp.
+TEST_CASE("commands convert weights as the engine can, or say what it needs, or that it has none") {
   const auto stored = [](std::string_view form) {
     return fmt::format("no option converts weights to {}: name a repository that stores them so",
                        form);
@@ -86,36 +89,68 @@ TEST_CASE("commands say of converted weights what the engine needs, or that it h
   const auto unwritten = [](std::string_view form) {
     return fmt::format("llama-quantize writes no weights of type {}", form);
   };
+  const auto by_dtype = [](std::string_view form) {
+    return fmt::format("--dtype is the type of weights and activations: none are held as {}", form);
+  };
   const std::string checkpoint =
       "weights are converted beforehand: name a checkpoint that stores them so";
   const std::string quantized = "weights are converted beforehand, by llama-quantize to ";
-  struct Notes {
+  const std::string bitsandbytes = "--load-format bitsandbytes --quantization bitsandbytes";
+  /// Of vLLM and SGLang an option, or else a note; of the others a note.
+  struct Words {
     std::string form, vllm, sglang, tensorrt_llm, llama_cpp;
   };
-  const Notes all[] = {
+  const Words all[] = {
       {"q4_1", "q4_1 weights need vLLM's plugin for GGUF and a GGUF file that stores them so",
        "q4_1 weights need a GGUF file that stores them so", none("q4_1"), quantized + "q4_1"},
-      {"int8", stored("int8"), stored("int8"), checkpoint, unwritten("int8")},
-      {"mxfp4", stored("mxfp4"), stored("mxfp4"), checkpoint, quantized + "mxfp4_moe"},
-      {"fp8-128x128-s32", stored("fp8-128x128-s32"), stored("fp8-128x128-s32"), checkpoint,
+      {"float32", by_dtype("float32"), by_dtype("float32"), checkpoint, quantized + "f32"},
+      {"float8", "--quantization fp8_per_channel", "--quantization fp8", checkpoint,
+       unwritten("float8")},
+      {"int8", stored("int8"), "--quantization auto-round-int8", checkpoint, unwritten("int8")},
+      {"int4", stored("int4"), stored("int4"), checkpoint, unwritten("int4")},
+      {"nf4", "nf4 weights need vLLM's plugin for bitsandbytes, and then " + bitsandbytes,
+       bitsandbytes, none("nf4"), unwritten("nf4")},
+      {"mxfp4", "--quantization mxfp4", stored("mxfp4"), checkpoint, quantized + "mxfp4_moe"},
+      {"nvfp4", stored("nvfp4"), stored("nvfp4"), checkpoint, unwritten("nvfp4")},
+      {"fp8-128x128-s32", "--quantization fp8_per_block", stored("fp8-128x128-s32"), checkpoint,
        unwritten("fp8-128x128-s32")},
+      {"fp8-tensor-s32", "--quantization fp8_per_tensor", stored("fp8-tensor-s32"), checkpoint,
+       unwritten("fp8-tensor-s32")},
+      {"fp8-1x32-s8", "--quantization mxfp8", "--quantization mxfp8", checkpoint,
+       unwritten("fp8-1x32-s8")},
+      {"fp8-1x128-s32", stored("fp8-1x128-s32"), stored("fp8-1x128-s32"), none("fp8-1x128-s32"),
+       unwritten("fp8-1x128-s32")},
+      {"int8-1x32-s8", none("int8-1x32-s8"), none("int8-1x32-s8"), none("int8-1x32-s8"),
+       unwritten("int8-1x32-s8")},
       {"int8-7x3-s16", none("int8-7x3-s16"), none("int8-7x3-s16"), none("int8-7x3-s16"),
        unwritten("int8-7x3-s16")}};
-  for (const Notes& notes : all) {
-    CAPTURE(notes.form);
+  for (const Words& words : all) {
+    CAPTURE(words.form);
     PlanQuestion question = asked("llama-3-8b", Purpose::serve);
-    question.query.weights = detail::weight_form_named(notes.form);
+    question.query.weights = detail::weight_form_named(words.form);
     REQUIRE(question.query.weights);
-    const std::pair<Engine, std::string> expected[] = {{Engine::vllm, notes.vllm},
-                                                       {Engine::sglang, notes.sglang},
-                                                       {Engine::tensorrt_llm, notes.tensorrt_llm},
-                                                       {Engine::llama_cpp, notes.llama_cpp}};
+    const std::pair<Engine, std::string> expected[] = {{Engine::vllm, words.vllm},
+                                                       {Engine::sglang, words.sglang},
+                                                       {Engine::tensorrt_llm, words.tensorrt_llm},
+                                                       {Engine::llama_cpp, words.llama_cpp}};
     for (const auto& one : expected) {
       const EngineCommand command = engine_command(one.first, question, {});
-      CHECK(std::ranges::count(command.notes, one.second) == 1);
-      CHECK(command.text.find("--quantization") == std::string::npos);
+      const bool is_option = one.second.starts_with("--quantization") || one.second == bitsandbytes;
+      CHECK(command.text.ends_with(" " + one.second) == is_option);
+      CHECK(std::ranges::count(command.notes, one.second) == (is_option ? 0 : 1));
+      CHECK((command.text.find("--quantization") != std::string::npos) == is_option);
     }
   }
+}
+
+TEST_CASE("commands say which matrices MXFP4 covers: all in vLLM, experts' by llama-quantize") {
+  PlanQuestion question = asked("gpt-oss-20b", Purpose::serve);
+  question.query.weights = WeightType::mxfp4;
+  const auto notes_once = [&question](Engine engine, std::string_view note) {
+    return std::ranges::count(engine_command(engine, question, {}).notes, note) == 1;
+  };
+  CHECK(notes_once(Engine::vllm, "--quantization mxfp4 converts every matrix of the layers"));
+  CHECK(notes_once(Engine::llama_cpp, "mxfp4_moe stores all matrices but experts' in q8_0"));
 }
 
 TEST_CASE("experts are spread over all ranks in vLLM, by a degree elsewhere") {
