@@ -16,14 +16,21 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
       // Read from sliding_window, attention_chunk_size or layer_types; GPT-Neo's config has none.
       return type != "gpt_neo";
     case KvPolicy::llama_cpp: {
-      // Architectures with a swa_type in src/llama-model.cpp. Mistral's is "llama", without one.
-      static constexpr std::array<std::string_view, 7> kKnown{
-          "cohere2", "gemma2", "gemma3_text", "gemma3", "gemma4_text", "gemma4", "gpt_oss"};
+      // Architectures with a swa_type: src/models/*.cpp, ggml-org/llama.cpp, read 2026-11-28.
+      // Mistral's is "llama", without one, and Phi-3's is switched off.
+      static constexpr std::array<std::string_view, 16> kKnown{
+          "afmoe",       "cohere2",       "exaone4",      "exaone_moe", "gemma2",      "gemma3",
+          "gemma3_text", "gemma3n",       "gemma3n_text", "gemma4",     "gemma4_text", "gpt_oss",
+          "laguna",      "mimo_v2_flash", "olmo3",        "step3p5"};
       return is_llama4 || std::ranges::find(kKnown, type) != kKnown.end();
     }
-    case KvPolicy::sglang:
-      // is_hybrid_swa_model in python/sglang/srt/configs/model_config.py.
-      return is_llama4 || type == "gpt_oss";
+    case KvPolicy::sglang: {
+      // is_hybrid_swa_model in python/sglang/srt/configs/model_config.py, sgl-project/sglang
+      // 001adf5. It has Gemma 4, too, whose pool's part of the tokens is not known.
+      static constexpr std::array<std::string_view, 4> kKnown{"gpt_oss", "laguna", "mimo_v2_flash",
+                                                              "step3p5"};
+      return is_llama4 || std::ranges::find(kKnown, type) != kKnown.end();
+    }
     case KvPolicy::ideal:
     case KvPolicy::paged:
     case KvPolicy::vllm:

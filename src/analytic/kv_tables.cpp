@@ -34,10 +34,12 @@ constexpr std::array kPolicies{
                  "PagedAttention, arXiv 2309.06180, section 4"},
     KvPolicyInfo{KvPolicy::hf_dynamic, "hf-dynamic", KvWindows::by_model, 1, 0,
                  "the tokens of the sequence, w - 1 in a layer with a window of w",
-                 "DynamicCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
+                 "DynamicCache, src/transformers/cache_utils.py, huggingface/transformers 4.56 "
+                 "(2025-08)"},
     KvPolicyInfo{KvPolicy::hf_static, "hf-static", KvWindows::by_model, 1, 0,
                  "max_cache_len tokens, min(w, max_cache_len) in a layer with a window of w",
-                 "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56"},
+                 "StaticCache, src/transformers/cache_utils.py, huggingface/transformers 4.56 "
+                 "(2025-08)"},
     KvPolicyInfo{
         KvPolicy::vllm, "vllm", KvWindows::honoured, 16, 8192,
         "blocks of 16 tokens; a layer with a window of w: min(w - 1 + "
@@ -45,38 +47,39 @@ constexpr std::array kPolicies{
         "size, the last group of a kind padded; a recurrent state fills one block, two with "
         "prefix caching, and one more per speculative token",
         "max_memory_usage_bytes in vllm/v1/kv_cache_interface.py, groups in "
-        "vllm/v1/core/kv_cache_utils.py, vllm-project/vllm 001cabc (2026)"},
+        "vllm/v1/core/kv_cache_utils.py, vllm-project/vllm 001cabc (2026-04)"},
     KvPolicyInfo{
         KvPolicy::sglang, "sglang", KvWindows::by_model, 1, 0,
-        "pages of --page-size tokens, 1 by default; windowed layers of gpt-oss and Llama 4 "
-        "have a pool of 0.8 (swa_full_tokens_ratio) of the tokens, of others a full one",
+        "pages of --page-size tokens, 1 by default; windowed layers of gpt-oss, Laguna, Llama 4, "
+        "MiMo-V2 and Step-3.5 have a pool of 0.8 (swa_full_tokens_ratio) of the tokens, of others "
+        "a full one",
         "python/sglang/srt/server_args.py and configs/model_config.py "
-        "(is_hybrid_swa_model), sgl-project/sglang 0.5"},
+        "(is_hybrid_swa_model), sgl-project/sglang 001adf5 (read 2026-11-28)"},
     KvPolicyInfo{KvPolicy::tensorrt_llm, "tensorrt-llm", KvWindows::ignored, 32, 0,
                  "blocks of tokens_per_block tokens, 32 by default; every layer caches all tokens "
                  "unless max_attention_window is set",
                  "KVCacheManager in tensorrt_llm/_torch/pyexecutor/resource_manager.py, "
-                 "NVIDIA/TensorRT-LLM 001541b"},
+                 "NVIDIA/TensorRT-LLM 001541b (read 2026-11-28)"},
     KvPolicyInfo{KvPolicy::tensorrt_llm_windows, "tensorrt-llm-windows", KvWindows::honoured, 32, 0,
                  "with max_attention_window as the model's windows: a prompt takes blocks for all "
                  "its tokens in every layer (addSequence); decoding frees those that a window has "
                  "left (adjustBlocksIfNeeded)",
                  "cpp/tensorrt_llm/batch_manager/kvCacheManager.cpp, NVIDIA/TensorRT-LLM b35ac1b "
-                 "(1.2.0rc2)"},
+                 "(1.2.0rc2, 2025-11)"},
     KvPolicyInfo{KvPolicy::llama_cpp, "llama.cpp", KvWindows::by_model, 256, 512,
                  "a context in multiples of 256 cells; w + n_ubatch cells, padded likewise, in a "
                  "layer with a window of w (w per slot in a shared cache); recurrent state in "
                  "float32",
                  "src/llama-context.cpp, src/llama-kv-cache-iswa.cpp and "
-                 "src/llama-memory-recurrent.cpp, ggml-org/llama.cpp 02c28f5 (2026)"},
+                 "src/llama-memory-recurrent.cpp, ggml-org/llama.cpp 02c28f5 (read 2026-11-28)"},
     KvPolicyInfo{KvPolicy::llama_cpp_swa_full, "llama.cpp-swa-full", KvWindows::ignored, 256, 0,
                  "a context in multiples of 256 cells in every layer (--swa-full)",
-                 "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp 02c28f5 (2026)"},
+                 "src/llama-kv-cache-iswa.cpp, ggml-org/llama.cpp 02c28f5 (read 2026-11-28)"},
     KvPolicyInfo{KvPolicy::llama_cpp_b5331, "llama.cpp-b5331", KvWindows::ignored, 256, 0,
                  "a context in multiples of 256 cells in every layer; multi-head latent attention "
                  "stores V of kv_lora_rank beside the latent K (until pull request 19067, "
                  "2026-01)",
-                 "ggml-org/llama.cpp b5331, pull requests 12801 and 19067"},
+                 "ggml-org/llama.cpp b5331 (2025-05), pull requests 12801 and 19067"},
 };
 static_assert(detail::lists_every<kPolicies>(&KvPolicyInfo::policy));
 

@@ -244,6 +244,11 @@ TEST_CASE("llama.cpp pads its context to 256 cells and reserves w + 512 for a su
   KvCacheRequest shared = by(KvPolicy::llama_cpp);
   shared.slots = 4;
   CHECK(use_of(spec, decode_at(4096), shared).reserved_bytes == token * (4096 + 2 * 1024));
+  // MiMo-V2-Flash has 9 full layers of 4 key-value heads and 39 windowed ones of 8, all with keys
+  // of 192 values and values of 128 (src/models/mimo2.cpp: LLAMA_SWA_TYPE_STANDARD).
+  const Integer head = (192 + 128) * 2;
+  CHECK(use_of(preset("mimo-v2-flash"), decode_at(4096), by(KvPolicy::llama_cpp)).reserved_bytes ==
+        head * (9 * 4 * 4096 + 39 * 8 * 768));
   // GGUF files store Mistral as Llama, which has no window.
   const KvCacheUse mistral =
       use_of(preset("mistral-7b-v0.1"), decode_at(8192), by(KvPolicy::llama_cpp));
@@ -356,11 +361,14 @@ TEST_CASE("KIVI does not quantise the last keys and values") {
   CHECK(use.used_bytes == heads * (keys + values));
 }
 
-TEST_CASE("SGLang's pool of windowed layers has 0.8 of the tokens of full layers in gpt-oss") {
+TEST_CASE("SGLang's pool of windowed layers has 0.8 of the tokens of full ones in some models") {
   const KvCacheUse use = use_of(preset("gpt-oss-20b"), decode_at(1000), by(KvPolicy::sglang));
   const Integer token = 12 * 2 * 8 * 64 * 2;
   CHECK(use.reserved_bytes == token * (1000 + 800));
   CHECK(use.steady_bytes == token * (1000 + 128));
+  // MiMo-V2-Flash's pool, too (is_hybrid_swa_model): 9 full layers, and 39 of 0.8 of the tokens.
+  const KvCacheUse mimo = use_of(preset("mimo-v2-flash"), decode_at(1000), by(KvPolicy::sglang));
+  CHECK(mimo.reserved_bytes == Integer{(192 + 128) * 2} * (9 * 4 * 1000 + 39 * 8 * 800));
   // Gemma's windows are masks: every layer caches all tokens.
   const KvCacheUse gemma = use_of(preset("gemma-2-9b"), decode_at(8192), by(KvPolicy::sglang));
   CHECK(gemma.reserved_bytes == Integer{42} * 2 * 8 * 256 * 2 * 8192);
