@@ -68,7 +68,7 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::num_experts_per_tok, "a", "a", "num_experts_per_tok", {}},
     {Symbol::moe_intermediate_size, "F", "F", "moe_intermediate_size", {}},
     {Symbol::experts_read, "y", "y", "experts_read",
-     "routed experts per layer that some token uses: at most min(E, b·s·a)"},
+     "routed experts per layer that some token uses, chosen evenly: E·(1 - (1 - a/E)^(b·s))"},
     {Symbol::shared_intermediate_size, "S", "S", "shared_intermediate_size", {}},
     {Symbol::q_lora_rank, "Q", "Q", "q_lora_rank", {}},
     {Symbol::kv_lora_rank, "r", "r", "kv_lora_rank", {}},

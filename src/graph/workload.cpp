@@ -1,6 +1,7 @@
 #include "headroom/workload.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "headroom/graph.h"
 
@@ -10,6 +11,16 @@ namespace {
 /// Unmasked causal (query, key) pairs: the i-th of s new tokens sees p + i keys.
 Integer causal_pairs(Integer s, Integer p) {
   return checked_add(checked_multiply(s, p), checked_multiply(s, checked_add(s, Integer{1})) / 2);
+}
+
+/// Experts that at least one of `tokens` tokens uses, if each token's choice is even and its own:
+/// E·(1 − (1 − a/E)^tokens), to the nearest expert. Uneven routers use fewer.
+Integer expected_experts(const LayerTraits& traits, Integer tokens) {
+  if (traits.num_experts == 0) return 0;
+  const auto experts = static_cast<double>(traits.num_experts);
+  const double chosen = std::min(1.0, static_cast<double>(traits.num_experts_per_tok) / experts);
+  const double unused = std::pow(1 - chosen, static_cast<double>(tokens));
+  return std::llround(experts * (1 - unused));
 }
 
 }  // namespace
@@ -227,9 +238,8 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   set_encoder_window(traits, workload, values);
   set_chunks(traits, workload, values);
   set_compressed_keys(traits, s, p, values);
-  const Integer choices =
-      checked_multiply(checked_multiply(workload.batch_size, s), traits.num_experts_per_tok);
-  values.set(Symbol::experts_read, std::min<Integer>(traits.num_experts, choices));
+  values.set(Symbol::experts_read,
+             expected_experts(traits, checked_multiply(workload.batch_size, s)));
   const std::int64_t activation = bytes_of(workload.dtype);
   values.set(Symbol::weight_bytes, activation);
   values.set(Symbol::activation_bytes, activation);

@@ -1,7 +1,11 @@
 // Requests become workloads; impossible requests are errors.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <bit>
+#include <cmath>
 #include <limits>
+#include <vector>
 
 #include "headroom/error.h"
 #include "support/data.h"
@@ -13,7 +17,51 @@ namespace {
 
 ModelSpec preset(const char* name) { return load_model(name).spec; }
 
+/// Average number of four experts in use, over all choices of two of them by each token.
+double experts_in_use(int tokens) {
+  constexpr std::array kPairs{3U, 5U, 6U, 9U, 10U, 12U};  // two of four bits
+  std::vector<unsigned> used{0};
+  for (int token = 0; token < tokens; ++token) {
+    std::vector<unsigned> next;
+    for (const unsigned experts : used) {
+      for (const unsigned pair : kPairs) next.push_back(experts | pair);
+    }
+    used = next;
+  }
+  double sum = 0;
+  for (const unsigned experts : used) sum += std::popcount(experts);
+  return sum / static_cast<double>(used.size());
+}
+
+Integer experts_read(const LayerTraits& traits, std::int64_t batch, std::int64_t tokens) {
+  Workload workload;
+  workload.batch_size = batch;
+  workload.seq_len = tokens;
+  return *bindings_of(workload, traits).get(Symbol::experts_read);
+}
+
 }  // namespace
+
+TEST_CASE(
+    "the experts that a pass reads are those in use on average over all choices of its tokens") {
+  LayerTraits traits;
+  traits.num_experts = 4;
+  traits.num_experts_per_tok = 2;
+  for (const int tokens : {1, 2, 4, 5, 6}) {
+    CAPTURE(tokens);
+    CHECK(experts_read(traits, 1, tokens) == std::llround(experts_in_use(tokens)));
+    CHECK(experts_read(traits, tokens, 1) == std::llround(experts_in_use(tokens)));
+  }
+  // DeepSeek-V3: one token uses its 8 experts, a long prompt all 256.
+  traits.num_experts = 256;
+  traits.num_experts_per_tok = 8;
+  CHECK(experts_read(traits, 1, 1) == 8);
+  CHECK(experts_read(traits, 1, 100'000) == 256);
+  // A rank with fewer experts than a token chooses reads all of them.
+  traits.num_experts = 4;
+  CHECK(experts_read(traits, 1, 1) == 4);
+  CHECK(experts_read(LayerTraits{}, 1, 7) == 0);
+}
 
 TEST_CASE("unset lengths have stated defaults") {
   CHECK(resolve({}, preset("bert-base")).seq_len == 128);
