@@ -59,6 +59,14 @@ function windowedKeys(rules: Rules, s: bigint, p: bigint): bigint {
   return least(keys, BigInt(rules.window.size) + others);
 }
 
+/// Experts that some token uses, if each token chooses evenly and on its own.
+function expertsRead(rules: Rules, tokens: bigint): bigint {
+  const experts = Number(rules.experts.routed);
+  if (experts === 0) return 0n;
+  const chosen = Math.min(1, Number(rules.experts.per_token) / experts);
+  return BigInt(Math.round(experts * (1 - (1 - chosen) ** Number(tokens))));
+}
+
 /// Sets the symbols that depend on batch_size, seq_len and past_len.
 export function derive(rules: Rules, values: Values): void {
   const b = values.get("batch_size") ?? 1n;
@@ -68,8 +76,7 @@ export function derive(rules: Rules, values: Values): void {
   values.set("visible_pairs", causalPairs(s, p));
   values.set("windowed_keys", windowedKeys(rules, s, p));
   values.set("windowed_pairs", windowedPairs(rules, s, p));
-  const choices = b * s * BigInt(rules.experts.per_token);
-  values.set("experts_read", least(BigInt(rules.experts.routed), choices));
+  values.set("experts_read", expertsRead(rules, b * s));
 }
 
 /// Sets the element sizes of activations, and of a cache that had their type.
