@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "headroom/predict.h"
 #include "json_text.h"
+#include "options.h"
 #include "own_machine.h"
 #include "run_options.h"
 
@@ -24,6 +25,9 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.past_len) command.request.past_len = identity.past_len;
   if (identity.global_tokens > 0) command.request.global_tokens = identity.global_tokens;
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
+  for (const auto& [name, attention] : attention_choices()) {
+    if (identity.attention == name) command.request.attention = attention;
+  }
   if (!command.request.seq_len) {
     throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
                 "add --seq, and --batch and --new-tokens if they differ from the defaults");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "formats.h"
+#include "headroom/workload.h"
 #include "json_fields.h"
 
 namespace headroom::detail {
@@ -20,6 +21,16 @@ std::optional<std::string> dtype_of(const std::string& model_type) {
   if (model_type.ends_with("BF16")) return "bfloat16";
   if (model_type.ends_with("F16")) return "float16";
   if (model_type.ends_with("F32")) return "float32";
+  return std::nullopt;
+}
+
+/// Attention that the file states: `flash_attn` is true or 1, or false or 0; -1 leaves it to the
+/// device, and older files state none.
+std::optional<std::string> attention_of(const nlohmann::json& entry) {
+  const auto stated = entry.find("flash_attn");
+  if (stated == entry.end()) return std::nullopt;
+  if (*stated == true || *stated == 1) return std::string(name_of(AttentionImplementation::fused));
+  if (*stated == false || *stated == 0) return std::string(name_of(AttentionImplementation::eager));
   return std::nullopt;
 }
 
@@ -80,6 +91,7 @@ ComparedRun from_llama_bench(const nlohmann::json& entry, const std::string& whe
   run.kernels = Engine::llama_cpp;
   run.identity.batch_size = 1;
   run.identity.threads = fields.length_if("n_threads");
+  run.identity.attention = attention_of(entry);
   if (const auto type = fields.text_if("model_type")) {
     run.identity.dtype = dtype_of(*type);
     run.note = "llama-bench measured " + *type;

@@ -271,6 +271,8 @@ TEST_CASE("llama-bench tests of prompt, decode and both are imported") {
   CHECK(runs[0].identity.seq_len == 512);
   CHECK(runs[0].identity.dtype == "float16");
   CHECK(runs[0].kernels == Engine::llama_cpp);
+  CHECK(runs[0].identity.attention == "eager");
+  CHECK(!runs[1].identity.attention);  // not stated
   CHECK(seconds(runs[0], Quantity::time_s) == doctest::Approx(512 / 200.0));
   CHECK(std::get<Integer>(runs[0].amounts.at(Quantity::parameters)) == 1100048384);
   CHECK(runs[1].identity.phase == MeasuredPhase::decode);
