@@ -1,7 +1,8 @@
-// llama.cpp through its C API: quantises a GGUF file, or times prefill and decode. llama_cpp.py
-// compiles it.
+// llama.cpp through its C API: quantises a GGUF file, times prefill and decode, or continues a
+// prompt with the most likely tokens. llama_cpp.py compiles it.
 //   usage: llama_cpp quantize FROM TO TYPE
 //          llama_cpp time FILE THREADS SEQ RUNS STEPS
+//          llama_cpp continue FILE THREADS STEPS TOKEN...
 // Prefill is one call with all tokens of a prompt, whose last token's logits are asked for. Decode
 // follows it, a call per token. Token ids are fixed: the time of a dense model does not depend on
 // them.
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -40,6 +42,33 @@ Function* of_processor(const char* name) {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values.at(values.size() / 2);
+}
+
+/// A token, and by how much its logit exceeds the next one's, in standard deviations of all logits.
+struct Choice {
+  llama_token token = 0;
+  double margin = 0;
+};
+
+Choice most_likely(const float* logits, llama_token count) {
+  Choice best;
+  double second = -HUGE_VAL;
+  double sum = 0;
+  double squares = 0;
+  for (llama_token token = 0; token < count; ++token) {
+    const double logit = logits[token];
+    sum += logit;
+    squares += logit * logit;
+    if (token == 0 || logit <= logits[best.token]) {
+      if (token > 0) second = std::max(second, logit);
+      continue;
+    }
+    second = logits[best.token];
+    best.token = token;
+  }
+  const double mean = sum / count;
+  best.margin = (logits[best.token] - second) / std::sqrt(squares / count - mean * mean);
+  return best;
 }
 
 int quantize(const std::string& from, const std::string& to, const std::string& type) {
@@ -83,15 +112,25 @@ class Engine {
     std::vector<llama_token> tokens(static_cast<std::size_t>(count));
     for (auto& token : tokens) token = next_ = (next_ * 31 + 7) % vocab_size_;
     const auto start = std::chrono::steady_clock::now();
-    if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), count)) != 0) {
-      throw std::runtime_error("llama_decode failed");
-    }
-    // Waits for the result.
-    required(llama_get_logits_ith(context_.get(), -1), "logits");
+    logits_after(tokens);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
+  /// The most likely token behind `tokens` and those before them.
+  Choice choice_after(std::vector<llama_token> tokens) {
+    return most_likely(logits_after(tokens), vocab_size_);
+  }
+
  private:
+  /// Logits of the last token; waits for them.
+  float* logits_after(std::vector<llama_token>& tokens) {
+    const auto count = static_cast<std::int32_t>(tokens.size());
+    if (llama_decode(context_.get(), llama_batch_get_one(tokens.data(), count)) != 0) {
+      throw std::runtime_error("llama_decode failed");
+    }
+    return required(llama_get_logits_ith(context_.get(), -1), "logits");
+  }
+
   Model model_{nullptr, &llama_model_free};
   Context context_{nullptr, &llama_free};
   ggml_threadpool_t pool_ = nullptr;
@@ -116,11 +155,33 @@ void time(const std::string& file, int threads, int seq, int runs, int steps) {
   std::printf("{\"prefill_s\": %.6f, \"decode_s\": %.6f}\n", median(prefill), median(decode));
 }
 
+void continue_prompt(const std::string& file, int threads, int steps,
+                     std::vector<llama_token> tokens) {
+  Engine engine(file, threads, static_cast<int>(tokens.size()) + steps);
+  std::string separator;
+  std::printf("[");
+  for (int step = 0; step < steps; ++step) {
+    const Choice choice = engine.choice_after(tokens);
+    std::printf("%s{\"token\": %d, \"margin\": %.4f}", separator.c_str(), choice.token,
+                choice.margin);
+    tokens = {choice.token};
+    separator = ", ";
+  }
+  std::printf("]\n");
+}
+
 int run(const std::vector<std::string>& words) {
   ggml_backend_load_all_from_path(LLAMA_BINARIES);
   llama_backend_init();
   if (words.at(1) == "quantize") return quantize(words.at(2), words.at(3), words.at(4));
-  time(words.at(2), std::stoi(words.at(3)), std::stoi(words.at(4)), std::stoi(words.at(5)),
+  const int threads = std::stoi(words.at(3));
+  if (words.at(1) == "continue") {
+    std::vector<llama_token> tokens;
+    for (std::size_t i = 5; i < words.size(); ++i) tokens.push_back(std::stoi(words[i]));
+    continue_prompt(words.at(2), threads, std::stoi(words.at(4)), tokens);
+    return 0;
+  }
+  time(words.at(2), threads, std::stoi(words.at(4)), std::stoi(words.at(5)),
        std::stoi(words.at(6)));
   return 0;
 }

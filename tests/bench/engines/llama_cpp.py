@@ -16,8 +16,10 @@ import subprocess
 import sys
 
 from compare import HERE, ROOT, compile_program, row, run_json, span, table
+from greedy_tokens import compare_tokens, greedy_section
 
 MODELS = {"smollm2-135m": ["--tied"], "tinyllama-1.1b": []}
+VOCAB_SIZES = {"smollm2-135m": 49152, "tinyllama-1.1b": 32000}
 # The type of the file, and what headroom is asked for beside its defaults: prefill computes as llama.cpp does.
 TYPES = {"bfloat16": ["--weights", "bfloat16", "--activations", "bfloat16"],
          "q8_0": [], "q4_0": [], "q4_k_m": [], "mxfp4": []}
@@ -35,6 +37,7 @@ def parse_arguments():
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--what", nargs="+", choices=["times", "tokens"], default=["times", "tokens"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=3, help="timed runs of a prompt in each round")
     parser.add_argument("--steps", type=int, default=16, help="timed tokens behind every prompt")
@@ -143,13 +146,14 @@ def case_key(case):
 
 
 def kept_cases(arguments, head):
-    """The cases of the report so far, by key, if they are to be kept."""
+    """The cases and tokens of the report so far, by key, if they are to be kept."""
     if not arguments.keep:
-        return {}
+        return {}, {}
     document = json.loads((arguments.reports / "llama_cpp.json").read_text())
     if any(document[key] != value for key, value in head.items()):
         sys.exit("the report is of another machine, compiler, release of llama.cpp or number of rounds: leave out --keep")
-    return {case_key(case): case for case in document["cases"]}
+    tokens = {(case["model"], case["type"]): case for case in document.get("tokens", [])}
+    return {case_key(case): case for case in document["cases"]}, tokens
 
 
 def verdict(results):
@@ -190,6 +194,7 @@ def write_reports(arguments, document):
         "bfloat16 prefill asks headroom for `--activations bfloat16`; the other rows are its defaults, which",
         "quantise activations in blocks of 8 bits as llama.cpp does. The prebuilt binaries are those that",
         "npm's users run; a build from source is faster in float16 and float32 prefill.", "",
+        *greedy_section(document["tokens"]),
     ]
     (arguments.reports / "llama_cpp.md").write_text("\n".join(lines).rstrip() + "\n")
     (arguments.reports / "llama_cpp.json").write_text(json.dumps(document, indent=2) + "\n")
@@ -202,18 +207,30 @@ def main():
     context = report["context"]
     head = {"rounds": arguments.rounds, "version": engine.version,
             **{key: context[key] for key in ("cpu", "logical_cpus", "compiler")}}
-    cases = kept_cases(arguments, head)
+    cases, tokens = kept_cases(arguments, head)
+
+    def write():
+        # After every case, so that an interrupted run keeps its results.
+        in_order = [tokens[key] for key in ((model, stored) for model in MODELS for stored in TYPES) if key in tokens]
+        write_reports(arguments, {
+            "date": datetime.date.today().isoformat(),
+            "command": "python3 tests/bench/engines/llama_cpp.py --node-modules NODE_MODULES --folder FOLDER "
+                       f"--rounds {arguments.rounds} --runs {arguments.runs} --steps {arguments.steps}",
+            **head, "cases": [cases[key] for key in sorted(cases)], "tokens": in_order})
+
     for model in arguments.models:
         for stored in arguments.types:
-            for threads in arguments.threads:
-                case = case_of(arguments, engine, model, stored, threads)
-                cases[case_key(case)] = case
-                # After every case, so that an interrupted run keeps its results.
-                write_reports(arguments, {
-                    "date": datetime.date.today().isoformat(),
-                    "command": "python3 tests/bench/engines/llama_cpp.py --node-modules NODE_MODULES --folder FOLDER "
-                               f"--rounds {arguments.rounds} --runs {arguments.runs} --steps {arguments.steps}",
-                    **head, "cases": [cases[key] for key in sorted(cases)]})
+            if "times" in arguments.what:
+                for threads in arguments.threads:
+                    case = case_of(arguments, engine, model, stored, threads)
+                    cases[case_key(case)] = case
+                    write()
+            if "tokens" in arguments.what:
+                path = engine.file(model, stored)
+                tokens[model, stored] = {"model": model, "type": stored, **compare_tokens(
+                    arguments, engine.program, path, TYPES[stored], VOCAB_SIZES[model])}
+                print(tokens[model, stored], flush=True)
+                write()
 
 
 if __name__ == "__main__":
