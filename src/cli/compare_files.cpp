@@ -1,6 +1,7 @@
 // Comparisons of runs in files.
 #include <fmt/format.h>
 
+#include "command_line.h"
 #include "compare_command.h"
 #include "efficiency_options.h"
 #include "headroom/compare.h"
@@ -26,7 +27,9 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.global_tokens > 0) command.request.global_tokens = identity.global_tokens;
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
   for (const auto& [name, attention] : attention_choices()) {
-    if (identity.attention == name) command.request.attention = attention;
+    if (identity.attention != name) continue;
+    command.request.attention = attention;
+    count_as_given({"attention"});
   }
   if (!command.request.seq_len) {
     throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
