@@ -79,6 +79,6 @@ def greedy_section(cases):
             f"llama.cpp continues a prompt of {PROMPT} tokens by its most likely token, {STEPS} times, and headroom reads the",
             "same tokens: of how many do both choose the same next one? And of how many does each choose that of",
             "float32 activations (`--activations float32`)? The margin is the difference between llama.cpp's two largest",
-            "logits, in standard deviations of all; random weights have small ones, which rounded activations exchange.", "",
+            "logits, in standard deviations of all; random weights have small ones, where rounding turns the choice.", "",
             *table(["Model", "Type", f"Equal, of {STEPS}", "headroom as float32", "llama.cpp as float32", "Median margin",
                     "Largest margin of a different one"], 2, rows), ""]
