@@ -28,7 +28,7 @@ struct ServingKernelSeconds {
 /// Devices on which llama.cpp reaches alike fractions of the peaks (llama_cpp_rates.cpp).
 enum class LlamaCppDevices { nvidia, hopper, rdna };
 
-/// What an architecture's devices have in common. Defaults are those of architectures without
+/// Figures that an architecture's devices share. Defaults are those of architectures without
 /// published runs or data sheets of their own.
 struct ArchitectureRates {
   Architecture architecture = Architecture::other;
