@@ -3,8 +3,10 @@
 
 Every pair is one `headroom compare`, after one calibration, which measures none of the suites' shapes,
 and one `headroom analyze --machine here`, which does not know the machine's drift since then. Each run
-is measured twice, to show the machine's noise next to the error. Writes accuracy.json,
-accuracy.md and accuracy.svg to --reports. A benchmark, not a test: it checks nothing.
+is measured twice, to show the machine's noise next to the error. A pair whose two runs differ by more
+than UNSETTLED is measured again, and the attempt with the least noise counts: the choice never sees the
+error. Writes accuracy.json, accuracy.md and accuracy.svg to --reports after every pair; --resume goes on
+where they end. A benchmark, not a test: it checks nothing.
 """
 import argparse
 import json
@@ -19,6 +21,7 @@ import accuracy_report
 SUITES = pathlib.Path(__file__).with_name("accuracy_suites.txt")
 STEPS = 4  # factor of runs in decode: a step is so short that one disturbance spoils it
 LARGE = 0.02  # fraction of a pass; smaller operators are not compared
+UNSETTLED = 0.04  # difference of two runs: twice the median error that is to be seen
 
 
 def suites():
@@ -113,17 +116,54 @@ def compare(binary, suite, arguments, runs):
             "rss": rows["rss_peak_bytes"]["difference"]}
 
 
+def settled(options, suite, arguments):
+    """The attempt with the least noise, of at most --attempts."""
+    best = None
+    for attempt in range(1, options.attempts + 1):
+        pair = compare(options.headroom, suite, arguments, options.runs)
+        if best is None or abs(pair["noise"]) < abs(best["noise"]):
+            best = pair
+        best["attempts"] = attempt
+        if abs(best["noise"]) <= UNSETTLED:
+            break
+    return best
+
+
 def measure_all(options):
-    """Measures all pairs that the options select."""
+    """Measures all pairs that the options select and that the report to resume lacks; reports each."""
     pairs = []
+    if options.resume:
+        pairs = json.loads((options.reports / "accuracy.json").read_text())["pairs"]
+    measured = [pair["arguments"] for pair in pairs]
     start = time.monotonic()
     for suite, line in [(name, line) for name in options.suites for line in suites()[name]]:
-        if options.only not in line or time.monotonic() - start > options.max_seconds:
+        if options.only not in line or line.split() in measured:
             continue
-        pair = compare(options.headroom, suite, line.split(), options.runs)
+        if time.monotonic() - start > options.max_seconds:
+            break
+        pair = settled(options, suite, line.split())
         pairs.append(pair)
-        print(f"{100 * pair['error']:+7.1f} % (noise {100 * pair['noise']:+.1f} %)  {line}", flush=True)
+        print(f"{100 * pair['error']:+7.1f} % (uncorrected {100 * pair['uncorrected']:+.1f} %, "
+              f"noise {100 * pair['noise']:+.1f} %)  {line}", flush=True)
+        write_report(options, pairs)
     return pairs
+
+
+def write_report(options, pairs):
+    """Writes the pairs, in the suites' order, and their summary."""
+    order = list(suites())
+    pairs = sorted(pairs, key=lambda pair: order.index(pair["suite"]))
+    machine = run(options.headroom, "machines", "show", "here")
+    report = {"schema_version": 3, "date": machine["date"][:10],
+              "machine": f"{machine['context']['cpu']}, {machine['context']['logical_cpus']} processors, "
+                         f"{machine['context']['backend']}, {machine['context']['compiler']}",
+              "runs": options.runs, "attempts": options.attempts, "unsettled": UNSETTLED,
+              "summary": accuracy_report.summary(pairs),
+              "by_kind": accuracy_report.by_kind(pairs), "pairs": pairs}
+    options.reports.mkdir(exist_ok=True)
+    (options.reports / "accuracy.json").write_text(json.dumps(report, indent=1) + "\n")
+    (options.reports / "accuracy.md").write_text(accuracy_report.markdown(report))
+    (options.reports / "accuracy.svg").write_text(accuracy_report.svg(pairs))
 
 
 def main():
@@ -136,20 +176,10 @@ def main():
     parser.add_argument("--suites", nargs="+", choices=suites(), default=list(suites()), metavar="SUITE",
                         help=f"suites to measure, in this order (all): {', '.join(suites())}")
     parser.add_argument("--only", default="", help="select pairs whose arguments contain this text")
+    parser.add_argument("--attempts", type=int, default=3, help="of a pair whose two runs differ")
+    parser.add_argument("--resume", action="store_true", help="measure only what the report lacks")
     options = parser.parse_args()
-    pairs = measure_all(options)
-    machine = run(options.headroom, "machines", "show", "here")
-    report = {"schema_version": 3, "date": machine["date"][:10],
-              "machine": f"{machine['context']['cpu']}, {machine['context']['logical_cpus']} processors, "
-                         f"{machine['context']['backend']}, {machine['context']['compiler']}",
-              "command": " ".join(["python3", *sys.argv]),
-              "summary": accuracy_report.summary(pairs),
-              "by_kind": accuracy_report.by_kind(pairs), "pairs": pairs}
-    options.reports.mkdir(exist_ok=True)
-    (options.reports / "accuracy.json").write_text(json.dumps(report, indent=1) + "\n")
-    (options.reports / "accuracy.md").write_text(accuracy_report.markdown(report))
-    (options.reports / "accuracy.svg").write_text(accuracy_report.svg(pairs))
-    print(json.dumps(report["summary"], indent=1))
+    print(json.dumps(accuracy_report.summary(measure_all(options)), indent=1))
 
 
 if __name__ == "__main__":

@@ -110,6 +110,14 @@ def pair_table(pairs):
     return lines
 
 
+def attempts_text(report):
+    """How many pairs were measured more than once, and which attempt counts."""
+    again = sum(pair["attempts"] > 1 for pair in report["pairs"])
+    return [f"Two runs that differ by more than {percent(report['unsettled'])} % tell of a machine that does other work. Such a",
+            f"pair was measured again, up to {report['attempts']} times ({again} of {len(report['pairs'])} pairs), and the attempt with the least noise counts,",
+            "whatever its error."]
+
+
 def markdown(report):
     lines = ["# Accuracy", "",
              "Predicted against measured time of whole passes, after one `headroom calibrate`, which measures none",
@@ -123,7 +131,9 @@ def markdown(report):
              "median error of 5.1 % and a bias of +4.2 %, and the faults that it showed were fixed. The suite *held",
              "out* was chosen after the last change: expect its errors for other models and lengths. The suite *new",
              "kinds*, committed before any of it was timed, has architectures and types that no other suite has.", "",
-             "```sh", "headroom calibrate", report["command"], "```", "",
+             *attempts_text(report), "",
+             "```sh", "headroom calibrate",
+             f"python3 tests/bench/accuracy.py --headroom build/release/headroom --runs {report['runs']}", "```", "",
              f"{report['date']} · {report['machine']}", "",
              *summary_table(report["summary"]), "",
              f"Counts and bytes: {report['summary']['exact_rows']} rows are exact, "
