@@ -186,8 +186,12 @@ struct AnalysisOptions {
 
 /// Bytes of the whole KV-cache.
 [[nodiscard]] Expr kv_cache_bytes(const Analysis& analysis);
-/// Bytes that one more token of one sequence adds to the KV-cache.
-[[nodiscard]] Expr kv_cache_bytes_per_token(const Analysis& analysis);
+/// Bytes that one more token of one sequence adds to the KV-cache, but for compressed keys
+/// (compressed_key_bytes): a layer with a full window adds none.
+[[nodiscard]] Expr kv_cache_bytes_per_token(const Analysis& analysis, WindowFill fill);
+/// Bytes of one key for several tokens in all layers whose number of keys is `keys`,
+/// Symbol::compressed_keys or heavily_compressed_keys.
+[[nodiscard]] Expr compressed_key_bytes(const Analysis& analysis, Symbol keys);
 
 // Figures: the numbers of an analysis for one workload. An Evaluator substitutes the model's sizes
 // once, so that a workload costs microseconds; a sweep evaluates millions.
@@ -220,7 +224,7 @@ struct Figures {
   std::size_t peak_index = 0;  ///< into Analysis::live
   Integer saved_activation_bytes = 0;
   Integer kv_cache_bytes = 0;
-  Integer kv_cache_bytes_per_token = 0;
+  Integer kv_cache_bytes_per_token = 0;      ///< that the next token of one sequence adds
   std::vector<ComponentFigures> components;  ///< in the order of Analysis::components
 };
 
@@ -320,6 +324,9 @@ class Evaluator {
   };
   [[nodiscard]] static CompiledCost compile(const Cost& cost, const Bindings& sizes);
   [[nodiscard]] static CostFigures evaluate(const CompiledCost& cost, const SymbolValues& values);
+  /// Compressed keys count by their mean over the tokens of one.
+  [[nodiscard]] Integer bytes_of_next_token(const Workload& workload,
+                                            const SymbolValues& values) const;
 
   LayerTraits traits_;
   CompiledExpr parameters_;
@@ -330,7 +337,10 @@ class Evaluator {
   CompiledCost recompute_;
   CompiledExpr saved_;
   CompiledExpr kv_cache_;
-  CompiledExpr kv_cache_per_token_;
+  CompiledExpr per_token_while_filling_;  ///< of the KV-cache, as both that follow
+  CompiledExpr per_token_when_full_;
+  CompiledExpr compressed_key_;
+  CompiledExpr heavily_compressed_key_;
   std::vector<CompiledPeak> peaks_;  ///< distinct live sets
   std::vector<CompiledComponent> components_;
 };

@@ -170,6 +170,10 @@ struct Weight {
 /// An `in_place` output may reuse the memory of an input that is dead afterwards.
 enum class Placement { new_buffer, in_place };
 
+/// Steps of multi-head latent attention that training recomputes apart from others: the norms of
+/// compressed queries and of latents, and what expands these to heads.
+enum class LatentStep { none, norm, expansion };
+
 /// One operator with its operands.
 struct Node {
   std::string path;  ///< within its block
@@ -180,6 +184,7 @@ struct Node {
   std::vector<WeightId> weights;
   Placement placement = Placement::new_buffer;
   std::int64_t layer = 0;  ///< index in the block's run, from 0 to layers_per_run - 1
+  LatentStep latent_step = LatentStep::none;
 };
 
 /// A tensor that a run of a block reads, and the one that the next run reads in its place.
@@ -344,6 +349,11 @@ struct CacheTensor {
 
 /// Those values and the graph's model sizes. Throws Error{overflow}.
 [[nodiscard]] Bindings bindings_of(const Workload& workload, const Graph& graph);
+
+/// What the next token adds to a layer with a window: a key, or none, for one leaves it.
+enum class WindowFill { filling, full };
+/// Of the model's windows at the length of `workload`.
+[[nodiscard]] WindowFill window_fill(const Workload& workload, const LayerTraits& traits);
 
 /// Relations that hold for this workload: t → s without a past, s → 1 in a single-token decode, and
 /// bytes per element as numbers.

@@ -266,7 +266,7 @@ struct KvCacheUse {
   Integer scale_bytes = 0;  ///< the part of used_bytes in scales and zero points
   Integer steady_bytes = 0;
   Integer reserved_bytes = 0;
-  Integer bytes_per_token = 0;  ///< growth of used_bytes per token of one sequence
+  Integer bytes_per_token = 0;  ///< that the next token of one sequence adds to used_bytes
   std::vector<KvCacheRow> rows;
 };
 

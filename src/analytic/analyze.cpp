@@ -46,6 +46,12 @@ Expr bytes_read_of(const WeightRead& read, const Graph& graph) {
   return read.elements * Symbol::weight_bytes;
 }
 
+/// True for a product of activations and weights, of which a backward pass computes both gradients.
+bool multiplies_weights(const Op& op) {
+  return std::holds_alternative<Linear>(op) || std::holds_alternative<ExpertLinear>(op) ||
+         std::holds_alternative<HeadLinear>(op) || std::holds_alternative<GroupedLinear>(op);
+}
+
 NodeCost cost_of(const Graph& graph, const Node& node, const Traffic& bytes, Convention convention,
                  const Expr& owned_parameters) {
   const MatrixFlops matrix = detail::matrix_flops(node.op, convention, owned_parameters);
@@ -54,7 +60,7 @@ NodeCost cost_of(const Graph& graph, const Node& node, const Traffic& bytes, Con
   cost.forward = {matrix.forward, elementwise.forward, bytes.read, bytes.written};
   if (graph.options.phase == Phase::train) {
     // A frozen layer computes only the gradient of its input.
-    const bool frozen = std::holds_alternative<Linear>(node.op) && !is_trained(graph, node);
+    const bool frozen = multiplies_weights(node.op) && !is_trained(graph, node);
     cost.backward = {frozen ? matrix.forward : matrix.backward, elementwise.backward, {}, {}};
   }
   return cost;
@@ -166,6 +172,17 @@ void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis&
   }
 }
 
+/// Bytes of one sequence in the caches that are linear in `keys`, at one key.
+Expr bytes_of_one_key(const Analysis& analysis, Symbol keys) {
+  Expr bytes;
+  for (const CacheEntry& entry : analysis.kv_cache) {
+    if (entry.bytes.degree(keys) == 0) continue;
+    bytes += entry.repeat *
+             entry.bytes.substitute(keys, Integer{1}).substitute(Symbol::batch_size, Integer{1});
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Cost& Cost::operator+=(const Cost& other) {
@@ -256,21 +273,14 @@ Expr kv_cache_bytes(const Analysis& analysis) {
   return bytes;
 }
 
-Expr kv_cache_bytes_per_token(const Analysis& analysis) {
-  Expr bytes;
-  for (const CacheEntry& entry : analysis.kv_cache) {
-    // Linear in the keys, so the slope equals the value at one key.
-    const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0 ||
-                       entry.bytes.degree(Symbol::windowed_keys) > 0;
-    // The state of a compressor does not grow; its entries do, by less than one per token.
-    const bool compresses = entry.bytes.degree(Symbol::compressed_keys) > 0 ||
-                            entry.bytes.degree(Symbol::heavily_compressed_keys) > 0;
-    if (!grows || compresses) continue;
-    bytes += entry.repeat * entry.bytes.substitute(Symbol::visible_keys, Integer{1})
-                                .substitute(Symbol::windowed_keys, Integer{1})
-                                .substitute(Symbol::batch_size, Integer{1});
-  }
+Expr kv_cache_bytes_per_token(const Analysis& analysis, WindowFill fill) {
+  Expr bytes = bytes_of_one_key(analysis, Symbol::visible_keys);
+  if (fill == WindowFill::filling) bytes += bytes_of_one_key(analysis, Symbol::windowed_keys);
   return bytes;
+}
+
+Expr compressed_key_bytes(const Analysis& analysis, Symbol keys) {
+  return bytes_of_one_key(analysis, keys);
 }
 
 }  // namespace headroom

@@ -75,7 +75,13 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
       recompute_(compile(analysis.recompute, graph.sizes)),
       saved_(saved_bytes(analysis, recompute), graph.sizes),
       kv_cache_(headroom::kv_cache_bytes(analysis), graph.sizes),
-      kv_cache_per_token_(headroom::kv_cache_bytes_per_token(analysis), graph.sizes) {
+      per_token_while_filling_(headroom::kv_cache_bytes_per_token(analysis, WindowFill::filling),
+                               graph.sizes),
+      per_token_when_full_(headroom::kv_cache_bytes_per_token(analysis, WindowFill::full),
+                           graph.sizes),
+      compressed_key_(compressed_key_bytes(analysis, Symbol::compressed_keys), graph.sizes),
+      heavily_compressed_key_(compressed_key_bytes(analysis, Symbol::heavily_compressed_keys),
+                              graph.sizes) {
   std::vector<Expr> seen;
   for (std::size_t i = 0; i < analysis.live.size(); ++i) {
     const Expr bytes = analysis.live[i].bytes.substitute(graph.sizes);
@@ -89,6 +95,17 @@ Evaluator::Evaluator(const Graph& graph, const Analysis& analysis, Recompute rec
                            compile(component.cost.forward, graph.sizes),
                            compile(component.cost.backward, graph.sizes)});
   }
+}
+
+Integer Evaluator::bytes_of_next_token(const Workload& workload, const SymbolValues& values) const {
+  const bool fills = window_fill(workload, traits_) == WindowFill::filling;
+  Integer bytes = (fills ? per_token_while_filling_ : per_token_when_full_).evaluate(values);
+  const auto add = [&](const CompiledExpr& key, std::int64_t tokens_of_key) {
+    if (tokens_of_key > 1) bytes = checked_add(bytes, key.evaluate(values) / tokens_of_key);
+  };
+  add(compressed_key_, traits_.indexed_rate);
+  add(heavily_compressed_key_, traits_.heavy_compression_rate);
+  return bytes;
 }
 
 Figures Evaluator::evaluate(const Workload& workload) const {
@@ -108,7 +125,7 @@ Figures Evaluator::evaluate(const Workload& workload) const {
   }
   figures.saved_activation_bytes = saved_.evaluate(values);
   figures.kv_cache_bytes = kv_cache_.evaluate(values);
-  figures.kv_cache_bytes_per_token = kv_cache_per_token_.evaluate(values);
+  figures.kv_cache_bytes_per_token = bytes_of_next_token(workload, values);
   figures.components.reserve(components_.size());
   for (const CompiledComponent& component : components_) {
     figures.components.push_back(

@@ -135,6 +135,7 @@ class KvAccountant {
     tokens_ = checked_add(workload.past_len, workload.seq_len);
     policy_ = detail::resolve_policy(request, tokens_, workload.batch_size);
     values_ = bindings_of(workload, graph);
+    fill_ = window_fill(workload, graph.traits);
     caches_ = counted_caches(spec, graph, values_);
   }
 
@@ -238,6 +239,7 @@ class KvAccountant {
   }
 
   void add_token(const CountedCache& cache, const std::vector<KvVectors>& vectors) {
+    if (cache.growth == KvGrowth::windowed && fill_ == WindowFill::full) return;
     KvFormat steady = format_;
     // On average, KIVI stores as many bytes per token as per-group scales.
     if (steady.scales == KvScales::kivi) steady.scales = KvScales::group;
@@ -365,6 +367,7 @@ class KvAccountant {
   ResolvedPolicy policy_;
   Integer tokens_ = 0;
   Bindings values_;
+  WindowFill fill_ = WindowFill::filling;
   std::vector<CountedCache> caches_;
   KvCacheUse use_;
 };

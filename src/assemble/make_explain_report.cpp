@@ -159,8 +159,9 @@ class Explainer {
     for (const CacheEntry& entry : entries) {
       if (entries.size() > 1) add_part(entry.path, entry.repeat * entry.bytes);
     }
+    const WindowFill fill = window_fill(analyzed_.workload, analyzed_.graph.traits);
     report_.parts.push_back(
-        figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis)));
+        figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis, fill)));
     report_.cache_passes_weights = cache_passes_weights(analyzed_);
     if (new_tokens_) explain_generation();
   }

@@ -211,6 +211,13 @@ std::string_view name_of(LatentAttention latent) noexcept {
   return latent == LatentAttention::absorbed ? "absorbed" : "naive";
 }
 
+WindowFill window_fill(const Workload& workload, const LayerTraits& traits) {
+  Workload longer = workload;
+  longer.past_len = static_cast<std::int64_t>(checked_add(workload.past_len, 1));
+  const bool grows = windowed_keys(longer, traits.window) > windowed_keys(workload, traits.window);
+  return grows ? WindowFill::filling : WindowFill::full;
+}
+
 Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   const Integer s = workload.seq_len;
   const Integer p = workload.past_len;

@@ -196,9 +196,11 @@ void add_memory(const AnalyzeReport& report, Legend& legend, Document& document)
           : fmt::format("{} in {}", describe_bytes(figures.kv_cache_bytes),
                         describe_format(cache)));
   const Integer per_token = figures.kv_cache_bytes_per_token;
-  document.add_line("KV-cache per token", per_token == 0
-                                              ? "0 B (constant-size state)"
-                                              : fmt::format("{} B", with_separators(per_token)));
+  const bool has_windows = report.graph.traits.window.kind != WindowKind::none;
+  document.add_line("KV-cache per token", per_token > 0
+                                              ? fmt::format("{} B", with_separators(per_token))
+                                          : has_windows ? "0 B (full windows)"
+                                                        : "0 B (constant-size state)");
   if (has_policy(cache)) {
     document.add_line("KV-cache steady state", describe_steady(cache));
     document.add_line("KV-cache reserved", describe_reserved(cache));

@@ -49,7 +49,7 @@ void add_state(LayerComplexity& layer) {
   if (layer.analysis.kv_cache.empty()) return;
   Bindings values = layer.graph.sizes;
   values.set(Symbol::batch_size, 1);
-  const Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis));
+  const Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis, WindowFill::filling));
   layer.state_bytes_per_token = per_token.evaluate(values);
   Expr fixed;
   for (const CacheEntry& entry : layer.analysis.kv_cache) {

@@ -114,6 +114,16 @@ TEST_CASE("every number equals its own formula") {
   });
 }
 
+TEST_CASE("the next token adds the bytes per token to the KV-cache") {
+  for_each_sample([](const ModelSpec& spec, const Workload& workload, const Counted& now) {
+    if (now.graph.traits.compresses_keys()) return;  // their bytes per token are a mean
+    Workload longer = workload;
+    ++longer.past_len;
+    const Integer added = count(spec, longer).figures.kv_cache_bytes - now.figures.kv_cache_bytes;
+    CHECK(added == Integer{workload.batch_size} * now.figures.kv_cache_bytes_per_token);
+  });
+}
+
 TEST_CASE("FLOPs, caches and live bytes are linear in the batch size") {
   for_each_sample([](const ModelSpec& spec, const Workload& workload, const Counted& three) {
     Workload single = workload;

@@ -85,6 +85,27 @@ TEST_CASE("the ideal policy uses and reserves the bytes of the graph's polynomia
   }
 }
 
+// Two vectors of each key-value head in 2 bytes, in the layers without a window: 18 of gpt-oss-120b
+// with 8 heads of 64, 10 of Gemma 3 27B with 16 of 128, none of Mistral 7B v0.1.
+TEST_CASE("a layer with a full window adds nothing for a further token") {
+  const auto per_token = [](const char* name, std::int64_t tokens) {
+    return use_of(preset(name), decode_at(tokens), {}).bytes_per_token;
+  };
+  CHECK(per_token("gpt-oss-120b", 8192) == Integer{18} * 2 * 8 * 64 * 2);
+  CHECK(per_token("gpt-oss-120b", 100) == Integer{36} * 2 * 8 * 64 * 2);
+  CHECK(per_token("gemma-3-27b", 131'072) == Integer{10} * 2 * 16 * 128 * 2);
+  CHECK(per_token("mistral-7b-v0.1", 32'768) == 0);
+}
+
+// Of a layer's keys of 512 values, one stands for 4 tokens in 21 layers, beside an index key of
+// 128, and one for 128 in 20 (DeepSeek-V4-Flash): 21·(512 + 128)·2/4 + 20·512·2/128.
+TEST_CASE("compressed keys grow by their mean over the tokens of one") {
+  const ModelSpec spec = preset("deepseek-v4-flash");
+  const Workload workload = decode_at(131'072);
+  CHECK(use_of(spec, workload, {}).bytes_per_token == 6880);
+  CHECK(count(spec, workload).figures.kv_cache_bytes_per_token == 6880);
+}
+
 TEST_CASE("hf-dynamic has as many elements as transformers' recorded caches") {
   std::size_t compared = 0;
   for (const CsvRow& row : read_csv(data_folder() / "golden/kv_cache.csv")) {
