@@ -13,8 +13,17 @@
 namespace headroom {
 
 /// A part of a layer: which modules recompute its operators and drop what they save.
-enum class LayerPart { other, attention_core, norm, dense_ffn, experts, expert_activation };
-inline constexpr std::size_t kLayerParts = 6;
+enum class LayerPart {
+  other,
+  attention_core,
+  norm,
+  latent_expansion,
+  dense_ffn,
+  experts,
+  expert_activation,
+  shared_expert
+};
+inline constexpr std::size_t kLayerParts = 8;
 
 /// The part that `node` belongs to.
 [[nodiscard]] LayerPart layer_part(const Node& node);
@@ -25,11 +34,13 @@ inline constexpr std::size_t kLayerParts = 6;
 [[nodiscard]] LayerPart recomputed_by(const Node& saver, const Node* producer);
 
 enum class RecomputeModule {
-  core_attn,  ///< scores, softmax, its dropout, and context (in_attention_core)
-  layernorm,  ///< the norms before attention and feed-forward network
-  mlp,        ///< the whole dense feed-forward network
-  moe,        ///< router and experts, with their exchanges
-  moe_act,    ///< the activation function of the experts
+  core_attn,       ///< scores, softmax, its dropout, and context (in_attention_core)
+  layernorm,       ///< the norms before attention and feed-forward network
+  mla_up_proj,     ///< queries, keys and values of heads from compressed queries and latents, RoPE
+  mlp,             ///< the whole dense feed-forward network
+  moe,             ///< router, experts and shared experts, with their exchanges
+  moe_act,         ///< the activation function of the experts
+  shared_experts,  ///< the shared experts, with their gate
 };
 
 /// A set of modules.

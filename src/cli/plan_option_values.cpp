@@ -93,7 +93,8 @@ Recomputation parse_recomputation(const std::string& names, const std::string& w
   }
   if (const auto modules = recompute_modules(word)) return {Recompute::selective, 1, *modules};
   refuse_value(names, fmt::format("takes none, selective, full, every=K, or modules of core_attn, "
-                                  "layernorm, mlp, moe and moe_act, not \"{}\"",
+                                  "layernorm, mla_up_proj, mlp, moe, moe_act and shared_experts, "
+                                  "not \"{}\"",
                                   word));
 }
 

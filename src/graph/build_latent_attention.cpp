@@ -27,19 +27,37 @@ NormSpec norm_of_latents(const StackContext& stack) {
   return spec;
 }
 
+std::size_t emitted(const Graph& graph) {
+  return graph.blocks.empty() ? 0 : graph.blocks.back().nodes.size();
+}
+
+/// Marks the operators emitted since there were `first`: norms as such, the others as `others`.
+void mark(Graph& graph, std::size_t first, LatentStep others) {
+  for (std::size_t i = first; i < emitted(graph); ++i) {
+    Node& node = graph.blocks.back().nodes[i];
+    node.latent_step = std::holds_alternative<Norm>(node.op) ? LatentStep::norm : others;
+  }
+}
+
 }  // namespace
 
 TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
   const LatentAttentionSpec& latent = *stack.attention->latent;
   TensorId compressed = hidden;
   if (latent.q_lora_rank > 0) {
+    const std::size_t down = emitted(graph_);
     compressed = compressed_queries(stack, hidden, latent.q_lora_rank,
                                     latent.bias ? LinearBias::present : LinearBias::absent,
                                     norm_of_latents(stack));
+    mark(graph_, down, LatentStep::none);
   }
   const std::optional<TensorId> choice = key_choice(stack, hidden, compressed);
+  const std::size_t expansion = emitted(graph_);
   const TensorId queries = latent_queries(stack, compressed);
+  mark(graph_, expansion, LatentStep::expansion);
+  const std::size_t keys = emitted(graph_);
   TensorId latents = latent_keys(stack, hidden);
+  mark(graph_, keys, LatentStep::none);
   if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
     return latent_output(stack, hidden, expanded_attention(stack, queries, latents, choice));
   }
@@ -129,11 +147,13 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
                        {{"attention.key_value", expanded}},
                        false,
                        kLatent + kRope};
+  const std::size_t expansion = emitted(graph_);
   const TensorId key_value = linear(up, latents, {kBatch, stack.tokens, expanded});
   const LatentConcat concat{stack.rows(), heads.heads, kNope, kRope, heads.value_head_dim, kLatent};
   const TensorId qkv =
       emit(Part::attention_qkv, "attention.qkv", concat, {queries, key_value, latents}, {},
            {kBatch, stack.tokens, heads.row_width()});
+  mark(graph_, expansion, LatentStep::expansion);
   StackContext context = stack;
   if (options_.latent == LatentAttention::absorbed) context.keys = KeySource::projections;
   AttentionOperands operands = cached_operands(context, qkv);

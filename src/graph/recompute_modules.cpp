@@ -11,9 +11,11 @@ struct ModuleName {
 };
 constexpr ModuleName kModules[] = {{RecomputeModule::core_attn, "core_attn"},
                                    {RecomputeModule::layernorm, "layernorm"},
+                                   {RecomputeModule::mla_up_proj, "mla_up_proj"},
                                    {RecomputeModule::mlp, "mlp"},
                                    {RecomputeModule::moe, "moe"},
-                                   {RecomputeModule::moe_act, "moe_act"}};
+                                   {RecomputeModule::moe_act, "moe_act"},
+                                   {RecomputeModule::shared_experts, "shared_experts"}};
 static_assert(detail::lists_every<kModules>(&ModuleName::module));
 
 std::optional<RecomputeModule> module_of(std::string_view name) noexcept {
@@ -24,7 +26,8 @@ std::optional<RecomputeModule> module_of(std::string_view name) noexcept {
 }
 
 bool is_expert_part(LayerPart part) noexcept {
-  return part == LayerPart::experts || part == LayerPart::expert_activation;
+  return part == LayerPart::experts || part == LayerPart::expert_activation ||
+         part == LayerPart::shared_expert;
 }
 
 /// True for a part that runs from its input to its output as one module.
@@ -36,6 +39,8 @@ bool is_whole_module(LayerPart part) noexcept {
 
 LayerPart layer_part(const Node& node) {
   if (in_attention_core(node)) return LayerPart::attention_core;
+  if (node.latent_step == LatentStep::expansion) return LayerPart::latent_expansion;
+  if (node.latent_step == LatentStep::norm) return LayerPart::other;
   switch (node.component.part) {
     case Part::layer_norm:
     case Part::rms_norm:
@@ -49,8 +54,9 @@ LayerPart layer_part(const Node& node) {
     case Part::mlp_experts_down:
     case Part::mlp_experts_combine:
     case Part::mlp_latent:
-    case Part::mlp_shared_expert:
       return LayerPart::experts;
+    case Part::mlp_shared_expert:
+      return LayerPart::shared_expert;
     case Part::mlp_experts_activation:
       return LayerPart::expert_activation;
     case Part::embeddings:
@@ -112,6 +118,8 @@ LayerPart recomputed_by(const Node& saver, const Node* producer) {
   // A norm's output is made again from its input, which stays.
   if (of_producer == LayerPart::norm) return LayerPart::norm;
   if (of_producer == LayerPart::expert_activation) return of_producer;
+  if (of_producer == LayerPart::latent_expansion) return of_producer;
+  if (of_saver == LayerPart::shared_expert && of_producer == of_saver) return of_saver;
   if (!is_whole_module(of_saver)) return LayerPart::other;
   if (is_expert_part(of_saver)) {
     const bool is_exchanged = producer->component.part == Part::communication;
@@ -126,12 +134,16 @@ bool RecomputeModules::recompute(LayerPart part) const noexcept {
       return has(RecomputeModule::core_attn);
     case LayerPart::norm:
       return has(RecomputeModule::layernorm);
+    case LayerPart::latent_expansion:
+      return has(RecomputeModule::mla_up_proj);
     case LayerPart::dense_ffn:
       return has(RecomputeModule::mlp);
     case LayerPart::experts:
       return has(RecomputeModule::moe);
     case LayerPart::expert_activation:
       return has(RecomputeModule::moe) || has(RecomputeModule::moe_act);
+    case LayerPart::shared_expert:
+      return has(RecomputeModule::moe) || has(RecomputeModule::shared_experts);
     case LayerPart::other:
       break;
   }

@@ -58,7 +58,8 @@ bool is_beside(const Node& gemm, const Node& node) {
 
 LayerPart part_of_collective(const Block& block, const Node& node) {
   const auto is_module = [](LayerPart part) {
-    return part == LayerPart::dense_ffn || part == LayerPart::experts;
+    return part == LayerPart::dense_ffn || part == LayerPart::experts ||
+           part == LayerPart::shared_expert;
   };
   const auto at = static_cast<std::size_t>(&node - block.nodes.data());
   const LayerPart next =

@@ -103,6 +103,32 @@ TEST_CASE("recomputed experts drop their tokens, projections and products") {
   CHECK(dropped_by(spec, "mlp") == 0);
 }
 
+// DeepSeek-V3 keeps of each token and head a query and a key of 128 + 64 values and a value of 128
+// (arXiv 2412.19437, section 4.2), and of its shared expert a gate, an up projection and their
+// product of 2048 values each, in 58 of 61 layers.
+TEST_CASE("expanded latents and shared experts are dropped by modules of their own") {
+  const ModelSpec spec =
+      spec_of(read_json(data_folder() / "golden/configs/deepseek-v3.config.json"), "deepseek-v3");
+  const Integer tokens = Integer{kRecomputeSeq} * kRecomputeBatch;
+  const Integer heads = Integer{2} * 128 * (2 * (128 + 64) + 128) * 61 * tokens;
+  const Integer shared = Integer{2} * 3 * 2048 * 58 * tokens;
+  CHECK(dropped_by(spec, "mla_up_proj") == heads);
+  CHECK(dropped_by(spec, "shared_experts") == shared);
+  CHECK(dropped_by(spec, "mla_up_proj,shared_experts") == heads + shared);
+  CHECK(dropped_by(spec, "moe,shared_experts") == dropped_by(spec, "moe"));
+  CHECK(dropped_by(gpt(1024, 8, 6), "mla_up_proj,shared_experts") == 0);
+}
+
+// Megatron-LM's layernorm names the norms before attention and feed-forward network, not those of
+// compressed queries and latents (megatron/core/transformer/transformer_layer.py).
+TEST_CASE("the norms of latents are not those that layernorm recomputes") {
+  const ModelSpec spec =
+      spec_of(read_json(data_folder() / "golden/configs/deepseek-v3.config.json"), "deepseek-v3");
+  const Integer tokens = Integer{kRecomputeSeq} * kRecomputeBatch;
+  // Two outputs in 16 bits and two reciprocal deviations in 32 a token and layer.
+  CHECK(dropped_by(spec, "layernorm") == (Integer{2} * 2 * 7168 + 2 * 4) * 61 * tokens);
+}
+
 TEST_CASE("a plan notes that the modules which it recomputes drop nothing") {
   const auto notes_of = [](const char* modules) {
     PlanQuestion question;
@@ -166,13 +192,18 @@ TEST_CASE("a module that drops nothing is noted") {
   const auto notes = [&](const char* modules) {
     PlanRequest request;
     request.choice.recompute = {Recompute::selective, 1, recompute_modules(modules).value()};
-    return std::ranges::count_if(
-        make_fit_report(question, request).notes,
-        [](const std::string& note) { return note.ends_with("drops no tensor of this model"); });
+    const std::vector<std::string> all = make_fit_report(question, request).notes;
+    return std::pair(
+        std::ranges::count_if(all,
+                              [](const std::string& note) {
+                                return note.ends_with("drops no tensor of this model");
+                              }),
+        std::ranges::count(
+            all, "selective recomputation (core_attn) saves nothing with fused attention"));
   };
-  CHECK(notes("moe,moe_act") == 1);
-  CHECK(notes("core_attn") == 1);  // fused attention keeps no pairs
-  CHECK(notes("mlp") == 0);
+  CHECK(notes("moe,moe_act") == std::pair(1L, 0L));
+  CHECK(notes("core_attn") == std::pair(0L, 1L));  // fused attention keeps no pairs
+  CHECK(notes("mlp") == std::pair(0L, 0L));
 }
 
 TEST_CASE("modules have Megatron-LM's names, in any order and once each") {
