@@ -91,12 +91,18 @@ struct Speculation {
   double acceptance = 0;    ///< probability of each, if those before it are accepted
 };
 
+/// Steps with which targets must be met: as long as predicted, or the slowest of nine of ten runs.
+enum class TargetSteps { predicted, slowest };
+/// "predicted" or "slowest".
+[[nodiscard]] std::string_view name_of(TargetSteps steps) noexcept;
+
 /// Latencies that a percentile of the requests must keep, in seconds. Empty: no limit.
 struct LatencyTargets {
   std::optional<double> ttft_s;
   std::optional<double> tpot_s;
   std::optional<double> end_to_end_s;
   double percentile = 99;
+  TargetSteps steps = TargetSteps::predicted;
   [[nodiscard]] bool empty() const { return !ttft_s && !tpot_s && !end_to_end_s; }
 };
 
@@ -184,10 +190,23 @@ struct ServedPlan {
   TargetVerdict verdict;
   double time_range = 0;  ///< of the steps, as Planner::time_range
   /// With all steps as fast, and as slow, as in nine of ten runs; of the plan that a report answers
-  /// with.
+  /// with. `slowest` also of every plan whose targets are for the slowest steps.
   std::optional<ServeFigures> fastest{};
   std::optional<ServeFigures> slowest{};
+
+  /// The figures that `verdict` is about.
+  [[nodiscard]] const ServeFigures& judged(const LatencyTargets& targets) const {
+    return targets.steps == TargetSteps::slowest && slowest ? *slowest : figures;
+  }
 };
+
+/// Which of nine of ten runs meet the targets.
+enum class RunsThatMeet { none, some, all };
+/// "no run", "some runs" or "all runs".
+[[nodiscard]] std::string_view name_of(RunsThatMeet runs) noexcept;
+/// Empty without targets, or for a plan without a range.
+[[nodiscard]] std::optional<RunsThatMeet> runs_that_meet(const ServedPlan& plan,
+                                                         const LatencyTargets& targets);
 
 struct ServeReport {
   ServeQuestion question;

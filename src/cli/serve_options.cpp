@@ -144,6 +144,12 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   root.add_text("--percentile", "P", set_percentile,
                 "Percentage of requests that must meet the targets (99)")
       .group(kTargetGroup);
+  const Choices<TargetSteps> steps{{"predicted", TargetSteps::predicted},
+                                   {"slowest", TargetSteps::slowest}};
+  add_choice(root, "--steps", targets.steps, steps,
+             "Steps with which the targets must be met: as long as predicted, or the slowest of "
+             "nine of ten runs (predicted)")
+      .group(kTargetGroup);
   add_count(
       root, "--most-devices", kMostSearched,
       [command](std::int64_t n) { command->most_devices = n; },

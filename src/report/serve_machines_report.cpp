@@ -62,10 +62,15 @@ Table machines_table(const ServeMachinesReport& report) {
   return table;
 }
 
+Cell met_by(const ServedPlan& plan, const LatencyTargets& targets) {
+  const RunsThatMeet runs = runs_that_meet(plan, targets).value();
+  return Verdict{std::string(name_of(runs)), outcome_of(runs == RunsThatMeet::all)};
+}
+
 /// Median latencies and throughput of each machine's plan, with all steps as fast and as slow as in
 /// nine of ten runs:
 ///
-///     Machine     TTFT     to  TPOT    to      Output          to
+///     Machine     TTFT     to  TPOT    to      Output          to  Targets met by
 ///                 [ms]   [ms]  [ms]  [ms]  [tokens/s]  [tokens/s]
 Table range_table(const ServeMachinesReport& report) {
   Table table;
@@ -75,7 +80,8 @@ Table range_table(const ServeMachinesReport& report) {
                    latency_column("tpot_low_s", "TPOT"),
                    latency_column("tpot_high_s", "to"),
                    throughput_column("output_tokens_per_s_low", "Output"),
-                   throughput_column("output_tokens_per_s_high", "to")};
+                   throughput_column("output_tokens_per_s_high", "to"),
+                   words_column("targets_met_by", "Targets met by")};
   const auto median = [](const std::optional<LatencySummary>& latency) {
     return latency ? Cell{latency->p50} : Cell{};
   };
@@ -85,7 +91,7 @@ Table range_table(const ServeMachinesReport& report) {
     const ServeFigures& slowest = plan.slowest.value();
     table.rows.push_back({one.question.plan.rates.name, median(fastest.ttft), median(slowest.ttft),
                           median(fastest.tpot), median(slowest.tpot), slowest.output_tokens_per_s,
-                          fastest.output_tokens_per_s});
+                          fastest.output_tokens_per_s, met_by(plan, report.question.targets)});
   }
   return table;
 }

@@ -83,7 +83,7 @@ std::string plan_bars(const ServeReport& report) {
                {},
                {}};
   for (const ServedPlan& plan : report.plans) {
-    const auto summary = latency.of(plan.figures);
+    const auto summary = latency.of(plan.judged(report.question.targets));
     if (!summary) continue;
     const std::string name = describe(plan.choice, Purpose::serve);
     Bar bar = latency_bar(name.c_str(), *summary, latency.target);

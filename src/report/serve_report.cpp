@@ -21,16 +21,18 @@ std::string target_text(const char* name, const LatencySummary& latency, double 
 std::string verdict_text(const ServeReport& report) {
   const LatencyTargets& targets = report.question.targets;
   const ServedPlan& plan = report.plans.front();
+  const ServeFigures& judged = plan.judged(targets);
   std::vector<std::string> parts;
   const auto add = [&](const char* name, const LatencySummary& latency,
                        const std::optional<double>& target, bool met) {
     if (target) parts.push_back(target_text(name, latency, *target, met));
   };
-  add("TTFT", plan.figures.ttft, targets.ttft_s, plan.verdict.ttft);
-  if (plan.figures.tpot) add("TPOT", *plan.figures.tpot, targets.tpot_s, plan.verdict.tpot);
-  add("end to end", plan.figures.end_to_end, targets.end_to_end_s, plan.verdict.end_to_end);
-  return fmt::format("{} — {} for {:.4g} % of the requests", plan.verdict.met() ? "MET" : "MISSED",
-                     fmt::join(parts, " · "), targets.percentile);
+  add("TTFT", judged.ttft, targets.ttft_s, plan.verdict.ttft);
+  if (judged.tpot) add("TPOT", *judged.tpot, targets.tpot_s, plan.verdict.tpot);
+  add("end to end", judged.end_to_end, targets.end_to_end_s, plan.verdict.end_to_end);
+  return fmt::format("{} — {} for {:.4g} % of the requests{}",
+                     plan.verdict.met() ? "MET" : "MISSED", fmt::join(parts, " · "),
+                     targets.percentile, steps_text(targets.steps));
 }
 
 std::string throughput_text(const ServeFigures& figures) {
@@ -100,7 +102,7 @@ Table plans_table(const ServeReport& report) {
                    latency_column("end_to_end_s", "End to end"),
                    throughput_column("output_tokens_per_s", "Output")};
   for (const ServedPlan& plan : report.plans) {
-    const ServeFigures& figures = plan.figures;
+    const ServeFigures& figures = plan.judged(report.question.targets);
     const Cell tpot = figures.tpot ? Cell{figures.tpot->at_target} : Cell{};
     table.rows.push_back(
         {describe(plan.choice, Purpose::serve),

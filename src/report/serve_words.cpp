@@ -60,11 +60,15 @@ std::string_view title_of(LatencyKind latency) {
 }  // namespace
 
 std::string why_text(const ServedPlan& plan, const LatencyTargets& targets) {
-  const auto tightest = tightest_target(plan.figures, targets);
+  const auto tightest = tightest_target(plan.judged(targets), targets);
   if (!tightest) return "";
   const double percent = 100 * std::abs(tightest->ratio - 1);
   return fmt::format("{} {:.{}f} % {} target", title_of(tightest->latency), percent,
                      percent < 10 ? 1 : 0, tightest->ratio > 1 ? "over" : "below");
+}
+
+std::string steps_text(TargetSteps steps) {
+  return steps == TargetSteps::slowest ? ", with the slowest steps" : "";
 }
 
 std::string targets_text(const LatencyTargets& targets) {
@@ -75,8 +79,8 @@ std::string targets_text(const LatencyTargets& targets) {
   add(LatencyKind::ttft, targets.ttft_s);
   add(LatencyKind::tpot, targets.tpot_s);
   add(LatencyKind::end_to_end, targets.end_to_end_s);
-  return fmt::format("{} for {:.4g} % of the requests", fmt::join(parts, " · "),
-                     targets.percentile);
+  return fmt::format("{} for {:.4g} % of the requests{}", fmt::join(parts, " · "),
+                     targets.percentile, steps_text(targets.steps));
 }
 
 Column latency_column(std::string key, std::string title) {
@@ -156,7 +160,7 @@ Json figures_json(const ServeFigures& figures) {
 }
 
 Json tightest_json(const ServedPlan& plan, const LatencyTargets& targets) {
-  const auto tightest = tightest_target(plan.figures, targets);
+  const auto tightest = tightest_target(plan.judged(targets), targets);
   if (!tightest) return nullptr;
   return {{"latency", name_of(tightest->latency)}, {"ratio", tightest->ratio}};
 }
@@ -171,8 +175,13 @@ Json latency_range(const LatencySummary& low, const LatencySummary& high) {
           {"p99_s", {low.p99, high.p99}}};
 }
 
+Json runs_json(const ServedPlan& plan, const LatencyTargets& targets) {
+  const auto runs = runs_that_meet(plan, targets);
+  return runs ? Json(name_of(*runs)) : Json(nullptr);
+}
+
 /// From the least to the most; null for plans without.
-Json range_json(const ServedPlan& plan) {
+Json range_json(const ServedPlan& plan, const LatencyTargets& targets) {
   if (!plan.fastest || !plan.slowest) return nullptr;
   const ServeFigures& fastest = *plan.fastest;
   const ServeFigures& slowest = *plan.slowest;
@@ -181,7 +190,8 @@ Json range_json(const ServedPlan& plan) {
           {"tpot", has_tpot ? latency_range(*fastest.tpot, *slowest.tpot) : Json(nullptr)},
           {"end_to_end", latency_range(fastest.end_to_end, slowest.end_to_end)},
           {"requests_per_s", {slowest.requests_per_s, fastest.requests_per_s}},
-          {"output_tokens_per_s", {slowest.output_tokens_per_s, fastest.output_tokens_per_s}}};
+          {"output_tokens_per_s", {slowest.output_tokens_per_s, fastest.output_tokens_per_s}},
+          {"targets_met_by", runs_json(plan, targets)}};
 }
 
 }  // namespace
@@ -197,7 +207,7 @@ Json served_json(const ServedPlan& plan, const LatencyTargets& targets) {
                       {"requests", plan.cache.requests}};
   json["figures"] = figures_json(plan.figures);
   json["time_range"] = plan.time_range;
-  json["range"] = range_json(plan);
+  json["range"] = range_json(plan, targets);
   return json;
 }
 
@@ -218,7 +228,8 @@ Json served_question_json(const ServeQuestion& question, std::string_view schema
   json["targets"] = {{"ttft_s", json_or_null(question.targets.ttft_s)},
                      {"tpot_s", json_or_null(question.targets.tpot_s)},
                      {"end_to_end_s", json_or_null(question.targets.end_to_end_s)},
-                     {"percentile", question.targets.percentile}};
+                     {"percentile", question.targets.percentile},
+                     {"steps", name_of(question.targets.steps)}};
   return json;
 }
 

@@ -21,6 +21,9 @@ namespace headroom::detail {
 /// Output tokens per second.
 [[nodiscard]] Column throughput_column(std::string key, std::string title);
 
+/// ", with the slowest steps"; empty for steps as long as predicted.
+[[nodiscard]] std::string steps_text(TargetSteps steps);
+
 /// The question with its requests, scheduler and targets; keys of the answer are missing.
 [[nodiscard]] Json served_question_json(const ServeQuestion& question, std::string_view schema);
 [[nodiscard]] Json served_json(const ServedPlan& plan, const LatencyTargets& targets);

@@ -19,7 +19,8 @@ constexpr std::size_t kKept = 5;
 constexpr double kServedFraction = 0.9;
 
 void add_notes(ServeReport& report) {
-  report.notes = report.question.plan.notes;
+  const std::vector<std::string>& asked = report.question.plan.notes;
+  report.notes.insert(report.notes.begin(), asked.begin(), asked.end());
   const auto* const trace = std::get_if<TraceArrivals>(&report.question.traffic.arrivals);
   if (trace != nullptr && trace->names_prefixes) {
     report.notes.emplace_back(
@@ -48,6 +49,15 @@ void add_notes(ServeReport& report) {
   }
 }
 
+/// True if the plan meets the targets with steps as long as predicted, but not with the slowest.
+bool is_met_by_some(const ServedPlan& plan, const LatencyTargets& targets) {
+  return plan.verdict.met() && runs_that_meet(plan, targets) == RunsThatMeet::some;
+}
+
+constexpr const char* kMetBySome =
+    "steps as long as predicted meet the targets, the slowest of nine of ten runs miss them: "
+    "--steps slowest sizes for these";
+
 /// Simulates the first plan with all steps as fast, and as slow, as in nine of ten runs.
 void add_range(Planner& planner, const ServeQuestion& question, ServeReport& report) {
   ServedPlan& plan = report.plans.front();
@@ -56,6 +66,7 @@ void add_range(Planner& planner, const ServeQuestion& question, ServeReport& rep
   const double percentile = question.targets.percentile;
   plan.fastest = simulation.run(question.traffic, percentile, 1 / factor);
   plan.slowest = simulation.run(question.traffic, percentile, factor);
+  if (is_met_by_some(plan, question.targets)) report.notes.emplace_back(kMetBySome);
 }
 
 Planner planner_of(const ServeQuestion& question) {
@@ -105,6 +116,8 @@ std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedD
   report.largest_rate = detail::largest_rate(planner, question, report.plans.front().choice);
   add_range(planner, question, report);
   question.plan.devices = report.plans.front().choice.parallel.devices();
+  auto note = note_on_tensor(planner.limits(1), fixed, range.most);
+  if (note) report.notes.push_back(std::move(*note));
   report.question = std::move(question);
   add_notes(report);
   return report;
@@ -114,7 +127,8 @@ std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedD
 auto rank_of(const ServeReport& report) {
   const ServedPlan& plan = report.plans.front();
   const auto price = price_of(report);
-  const auto tightest = tightest_target(plan.figures, report.question.targets);
+  const LatencyTargets& targets = report.question.targets;
+  const auto tightest = tightest_target(plan.judged(targets), targets);
   return std::tuple(!plan.verdict.met(), !price, price ? price->per_hour : 0,
                     plan.choice.parallel.devices(), tightest ? tightest->ratio : 0);
 }
@@ -141,6 +155,8 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   report.question.price_per_hour.reset();
   report.most_devices = range.most;
   report.notes = report.question.plan.notes;
+  auto note = note_on_tensor(planner_of(questions.front()).limits(1), fixed, range.most);
+  if (note) report.notes.push_back(std::move(*note));
   for (ServeQuestion& question : questions) {
     const std::string machine = question.plan.rates.name;
     if (auto one = searched_report(question, fixed, range)) {
@@ -150,6 +166,11 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
     }
   }
   std::ranges::stable_sort(report.machines, {}, rank_of);
+  if (std::ranges::any_of(report.machines, [&](const ServeReport& one) {
+        return is_met_by_some(one.plans.front(), report.question.targets);
+      })) {
+    report.notes.emplace_back(kMetBySome);
+  }
   return report;
 }
 

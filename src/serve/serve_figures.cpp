@@ -30,6 +30,34 @@ std::string_view name_of(LatencyKind latency) noexcept {
   return "end_to_end";
 }
 
+std::string_view name_of(TargetSteps steps) noexcept {
+  switch (steps) {
+    case TargetSteps::slowest:
+      return "slowest";
+    case TargetSteps::predicted:
+      break;
+  }
+  return "predicted";
+}
+
+std::string_view name_of(RunsThatMeet runs) noexcept {
+  switch (runs) {
+    case RunsThatMeet::none:
+      return "no run";
+    case RunsThatMeet::some:
+      return "some runs";
+    case RunsThatMeet::all:
+      break;
+  }
+  return "all runs";
+}
+
+std::optional<RunsThatMeet> runs_that_meet(const ServedPlan& plan, const LatencyTargets& targets) {
+  if (targets.empty() || !plan.fastest || !plan.slowest) return std::nullopt;
+  if (verdict_of(*plan.slowest, targets).met()) return RunsThatMeet::all;
+  return verdict_of(*plan.fastest, targets).met() ? RunsThatMeet::some : RunsThatMeet::none;
+}
+
 TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets) {
   const auto keeps = [](const LatencySummary& latency, const std::optional<double>& limit) {
     return !limit || latency.at_target <= *limit;

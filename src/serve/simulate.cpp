@@ -139,6 +139,20 @@ ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile, dou
   return figures;
 }
 
+ServedPlan Simulation::served(const ServeQuestion& question) {
+  const LatencyTargets& targets = question.targets;
+  ServedPlan plan;
+  plan.choice = choice_;
+  plan.cache = cache_;
+  plan.figures = run(question.traffic, targets.percentile);
+  plan.time_range = planner_->time_range(choice_, plan.figures.compute_share);
+  if (targets.steps == TargetSteps::slowest) {
+    plan.slowest = run(question.traffic, targets.percentile, 1 + plan.time_range);
+  }
+  plan.verdict = verdict_of(plan.judged(targets), targets);
+  return plan;
+}
+
 ReplicaRole Simulation::role_of(std::int64_t replica) const {
   if (limits_.prefill_replicas == 0) return ReplicaRole::both;
   return replica < limits_.prefill_replicas ? ReplicaRole::prefill : ReplicaRole::decode;
@@ -161,19 +175,20 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   detail::require_decoder(planner);
   detail::Simulation simulation(planner, question, choice);
   const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
+  if (simulation.cache().bytes <= 0) {
+    throw_invalid_input(
+        fmt::format("the weights of {} leave no room for a KV-cache on a replica of {} device{}",
+                    question.plan.model.spec.name, choice.parallel.devices() / choice.parallel.data,
+                    choice.parallel.devices() == choice.parallel.data ? "" : "s"),
+        "use a higher tensor-parallel or pipeline degree, or smaller weights");
+  }
   if (!simulation.holds(requests)) {
     throw_invalid_input(
         fmt::format("a request of {} tokens does not fit: the KV-cache has room for {}",
                     detail::longest_of(requests), simulation.cache().tokens),
         "use more devices, a higher tensor-parallel degree, smaller weights or shorter requests");
   }
-  ServedPlan served;
-  served.choice = choice;
-  served.cache = simulation.cache();
-  served.figures = simulation.run(question.traffic, question.targets.percentile);
-  served.verdict = verdict_of(served.figures, question.targets);
-  served.time_range = planner.time_range(choice, served.figures.compute_share);
-  return served;
+  return simulation.served(question);
 }
 
 }  // namespace headroom

@@ -22,6 +22,8 @@ class Simulation {
   /// fit.
   [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile,
                                  double time_factor = 1);
+  /// The plan with its figures and verdict. The requests must fit.
+  [[nodiscard]] ServedPlan served(const ServeQuestion& question);
   void set_stepping(Stepping stepping) { settings_.stepping = stepping; }
 
  private:

@@ -148,7 +148,7 @@ class PlanTrials {
   static constexpr std::int64_t kEvenAlone = kNoRoom - 1;
 
   [[nodiscard]] double strain_of(const ServedPlan& plan) const {
-    return strain(plan.figures, question_.targets);
+    return strain(plan.judged(question_.targets), question_.targets);
   }
 
   /// True if a request alone takes longer than the targets by more than rounding.
@@ -175,13 +175,7 @@ class PlanTrials {
   void simulate(const PlanChoice& choice, Simulation& simulation, Tried& tried) {
     std::int64_t& missing = missing_[degrees_of(choice)];
     ++simulated_;
-    ServedPlan served{choice,
-                      simulation.cache(),
-                      simulation.run(question_.traffic, question_.targets.percentile),
-                      {},
-                      0};
-    served.time_range = planner_.time_range(choice, served.figures.compute_share);
-    served.verdict = verdict_of(served.figures, question_.targets);
+    const ServedPlan served = simulation.served(question_);
     if (!served.verdict.met()) missing = std::max(missing, choice.parallel.data);
     const auto place =
         std::ranges::upper_bound(tried.plans, strain_of(served), {},
@@ -222,10 +216,9 @@ class PlanTrials {
 };
 
 bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, double rate) {
-  ServeTraffic traffic = question.traffic;
-  traffic.arrivals = PoissonArrivals{rate};
-  const ServeFigures figures = simulation.run(traffic, question.targets.percentile);
-  return verdict_of(figures, question.targets).met();
+  ServeQuestion at_rate = question;
+  at_rate.traffic.arrivals = PoissonArrivals{rate};
+  return simulation.served(at_rate).verdict.met();
 }
 
 }  // namespace

@@ -170,6 +170,50 @@ TEST_CASE("machines that miss the targets come last, and those without room are 
   CHECK(report.too_small == std::vector<std::string>{"rtx-3060"});
 }
 
+TEST_CASE("targets for the slowest steps need as many devices as targets shorter by the range") {
+  ServeQuestion question =
+      with_targets(question_for("llama-3-70b", "h100-80gb", poisson(4, 200, 1024, 256)), 5, 0.06);
+  const ServeReport predicted = make_serve_report(question, FixedDegrees{}, {1, 64});
+  question.targets.steps = TargetSteps::slowest;
+  const ServeReport slowest = make_serve_report(question, FixedDegrees{}, {1, 64});
+  const ServedPlan& best = slowest.plans.front();
+  CHECK(best.verdict.met());
+  CHECK(best.choice.parallel.devices() >= predicted.plans.front().choice.parallel.devices());
+  CHECK(best.slowest.value().tpot->at_target <= 0.06);
+  CHECK(best.slowest->ttft.at_target <= 5);
+  CHECK(runs_that_meet(best, question.targets) == RunsThatMeet::all);
+  // The slowest step is 1 + time_range times as long: alone, a token takes so much longer.
+  CHECK(best.slowest->tpot->p50 >= (1 + best.time_range) * best.figures.tpot->p50 * 0.999);
+}
+
+TEST_CASE("a plan that only the fast half of runs meets is not one that all meet") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(1, 100, 512, 128));
+  const ServedPlan plan = make_serve_report(question, PlanRequest{}).plans.front();
+  CHECK(!runs_that_meet(plan, {}));
+  const auto met_by = [&](double tpot_s) {
+    LatencyTargets targets;
+    targets.tpot_s = tpot_s;
+    return runs_that_meet(plan, targets);
+  };
+  // at_target is the percentile of the question, 99.
+  CHECK(met_by(plan.slowest.value().tpot->at_target) == RunsThatMeet::all);
+  CHECK(met_by(plan.figures.tpot->at_target) == RunsThatMeet::some);
+  CHECK(met_by(plan.fastest.value().tpot->at_target) == RunsThatMeet::some);
+  CHECK(met_by(0.9 * plan.fastest->tpot->at_target) == RunsThatMeet::none);
+}
+
+TEST_CASE("searches for sizes say where no plan has tensor parallelism") {
+  const ServeQuestion question =
+      with_targets(question_for("deepseek-v4-flash", "h200-141gb", users(1, 2, 100, 10)), 60, 1);
+  const auto is_noted = [](const std::vector<std::string>& notes) {
+    return std::ranges::any_of(notes, [](const std::string& note) {
+      return note.starts_with("tensor parallelism is not modelled for this model");
+    });
+  };
+  CHECK(is_noted(make_serve_report(question, FixedDegrees{}, {1, 8}).notes));
+  CHECK(is_noted(make_serve_machines_report({question}, FixedDegrees{}, {1, 8}).notes));
+}
+
 TEST_CASE("machines are compared only with targets") {
   std::vector<ServeQuestion> questions = questions_on({{"h100-80gb", 9.0}}, 0.02);
   questions.front().targets = {};
