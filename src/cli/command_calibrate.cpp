@@ -174,7 +174,7 @@ void add_calibrate(Command root, int& status) {
   };
   options->kernels.push_back(
       command.add_list("--threads", "N", set_threads,
-                       "Numbers of threads, separated by commas (1 and all processors)"));
+                       "Numbers of threads, separated by commas (1, 2, 4, … and all processors)"));
   const auto set_formats = [options](const std::vector<std::string>& words) {
     options->formats.insert(options->formats.end(), words.begin(), words.end());
   };

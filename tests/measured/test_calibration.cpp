@@ -111,6 +111,13 @@ TEST_CASE("calibration measures no shape of a preset that runs") {
   }
 }
 
+TEST_CASE("a calibration measures powers of two threads and all processors, once each") {
+  CHECK(doubling_threads(1) == std::vector{1});
+  CHECK(doubling_threads(2) == std::vector{1, 2});
+  CHECK(doubling_threads(6) == std::vector{1, 2, 4, 6});
+  CHECK(doubling_threads(16) == std::vector{1, 2, 4, 8, 16});
+}
+
 TEST_CASE("times are normalised to the gauge's reference") {
   Gauge gauge(Backend::eigen, 1, std::int64_t{32} << 20);
   Budget budget;

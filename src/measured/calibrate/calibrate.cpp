@@ -17,12 +17,6 @@
 namespace headroom::measured {
 namespace {
 
-/// Numbers of threads: one, and one per usable processor.
-std::vector<int> default_threads() {
-  const int all = usable_processors();
-  return all == 1 ? std::vector{1} : std::vector{1, all};
-}
-
 /// Lower quartile of gauge readings over half a second: the machine's speed without other load.
 GaugeReading reference_of(Gauge& gauge) {
   constexpr std::size_t kReadings = 25;
@@ -54,6 +48,13 @@ struct Gauges {
 };
 
 }  // namespace
+
+std::vector<int> doubling_threads(int processors) {
+  std::vector<int> counts;
+  for (int threads = 1; threads < processors; threads *= 2) counts.push_back(threads);
+  counts.push_back(processors);
+  return counts;
+}
 
 void calibrate_stored_gemms(MachineProfile& machine, std::span<const GemmWeights> types,
                             const CalibrateOptions& options, const CalibrateObserver& observer) {
@@ -89,7 +90,8 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
   std::vector<ThreadProfile> by_threads;
   Gauges gauges(options);
   const LinearProbes& linears = gauges.probes;
-  for (const int threads : options.threads.empty() ? default_threads() : options.threads) {
+  for (const int threads :
+       options.threads.empty() ? doubling_threads(usable_processors()) : options.threads) {
     Budget& budget = gauges.add(options, threads, uncached_bytes());
     budget.reference = reference_of(*budget.gauge);
     ThreadProfile& threads_profile = by_threads.emplace_back();

@@ -19,8 +19,11 @@ using Effort = CalibrationEffort;
 struct CalibrateOptions {
   Backend backend = Backend::eigen;
   Effort effort = Effort::full;
-  std::vector<int> threads;  ///< numbers of threads; empty: one, and all processors
+  std::vector<int> threads;  ///< numbers of threads; empty: doubling_threads of this machine
 };
+
+/// 1, 2, 4, … and `processors`.
+[[nodiscard]] std::vector<int> doubling_threads(int processors);
 
 /// Called with the completed fraction, from 0 to 1; returns false to stop.
 using CalibrateObserver = std::function<bool(double fraction)>;
