@@ -26,7 +26,7 @@ struct ServingKernelSeconds {
 };
 
 /// Devices on which llama.cpp reaches alike fractions of the peaks (llama_cpp_rates.cpp).
-enum class LlamaCppDevices { nvidia, hopper, rdna };
+enum class LlamaCppDevices { nvidia, hopper, rdna, apple };
 
 /// Figures that an architecture's devices share. Defaults are those of architectures without
 /// published runs or data sheets of their own.

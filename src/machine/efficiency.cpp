@@ -84,8 +84,9 @@ constexpr ServingMatrix kBlackwellMatrix{0.60, 0.52, 0.45};
 // Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
 // few rows take 3 µs on H100, 4 on H200 and B200 and 6 on A100, attention of few keys 10 and 14. A
 // layer of Llama has 6 operators with weights. In float8 GEMMs take 3 µs longer on H100, 2 on H200
-// and 4.5 on B200; integers and 4 bits are assumed to take as long as float8. Ada, Blackwell, CDNA
-// and RDNA are assumed as Hopper, Volta and Turing as Ampere; others have none.
+// and 4.5 on B200; integers and 4 bits are assumed to take as long as float8. Volta and Turing are
+// assumed as Ampere, all others as Hopper: without fixed times, a device that nothing is known of
+// would be the fastest for a small batch.
 constexpr ServingKernelSeconds kHopperKernel{6e-6, 6e-6 + 3e-6};
 constexpr ServingKernelSeconds kAmpereKernel{9e-6, 9e-6};
 
@@ -148,16 +149,26 @@ constexpr ArchitectureRates kArchitectureRates[] = {
      .llama_cpp = LlamaCppDevices::rdna},
     {.architecture = Architecture::gaudi,
      .training = kOther,
-     .training_kernel_s = kHopperTrainingKernel},
+     .training_kernel_s = kHopperTrainingKernel,
+     .serving_kernel = kHopperKernel},
     {.architecture = Architecture::tpu,
      .training = kOther,
-     .training_kernel_s = kHopperTrainingKernel},
+     .training_kernel_s = kHopperTrainingKernel,
+     .serving_kernel = kHopperKernel},
     {.architecture = Architecture::trainium,
      .training = kOther,
-     .training_kernel_s = kHopperTrainingKernel},
-    {.architecture = Architecture::apple, .training = kOther, .in_host_memory = true},
-    {.architecture = Architecture::cpu, .training = kOther, .in_host_memory = true},
-    {.architecture = Architecture::other, .training = kOther}};
+     .training_kernel_s = kHopperTrainingKernel,
+     .serving_kernel = kHopperKernel},
+    {.architecture = Architecture::apple,
+     .training = kOther,
+     .serving_kernel = kHopperKernel,
+     .in_host_memory = true,
+     .llama_cpp = LlamaCppDevices::apple},
+    {.architecture = Architecture::cpu,
+     .training = kOther,
+     .serving_kernel = kHopperKernel,
+     .in_host_memory = true},
+    {.architecture = Architecture::other, .training = kOther, .serving_kernel = kHopperKernel}};
 static_assert(detail::lists_every<kArchitectureRates>(&ArchitectureRates::architecture));
 
 /// Memory and network as Hopper serves.

@@ -23,24 +23,33 @@ struct ClassRates {
   double matrix_blocks;
   double memory;
   double fixed;
+  double stored_scores;  ///< of `memory`, by attention that stores its scores
   TimeRanges range;
   std::string_view source;
 };
+
+/// llama.cpp's scores have 32 bits, and are converted before the product with the values. Fitted
+/// with the rows of NVIDIA, all of 2024; Metal's kernels show no such loss.
+constexpr double kStoredScores = 0.2;
+constexpr double kStoredScoresOnApple = 1;
 
 // Fitted by least absolute errors of logarithms, prompts and decode steps alike, to rows of one
 // device. Those of NVIDIA are by builds of May 2024, whose fixed times are 2.9 times those of
 // serving engines, and, with half the weight, by builds of 2025 and 2026 with CUDA graphs: 0.85
 // times. H100's rows are of 2024 and in 16 bits: 3.5 times, lowered as for the others, and blocks
 // in their proportion. RDNA's are of ROCm and Vulkan, whose prompts differ by up to four times.
+// Apple's are by builds of 2023 to 2026; those of experts scatter most, since kernels that multiply
+// by experts came in 2024 and 2025.
 // Ranges hold nine of ten rows of one device, of each device by rates without it, and of later
 // builds.
-constexpr std::array<ClassRates, 5> kClasses{{
+constexpr std::array<ClassRates, 7> kClasses{{
     {LlamaCppDevices::nvidia,
      LlamaCppLayers::dense,
      0.50,
      0.40,
      0.93,
      1.8,
+     kStoredScores,
      {0.45, 0.45},
      "llama-bench of llama.cpp on 13 of NVIDIA's devices"},
     {LlamaCppDevices::hopper,
@@ -49,6 +58,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      0.24,
      0.75,
      2.2,
+     kStoredScores,
      {0.45, 0.45},
      "llama-bench of llama.cpp on H100 PCIe"},
     {LlamaCppDevices::nvidia,
@@ -57,6 +67,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      0.155,
      0.93,
      1.8,
+     kStoredScores,
      {1.4, 0.6},
      "llama-bench of llama.cpp with gpt-oss on DGX Spark"},
     {LlamaCppDevices::rdna,
@@ -65,6 +76,7 @@ constexpr std::array<ClassRates, 5> kClasses{{
      0.16,
      0.74,
      1.1,
+     kStoredScores,
      {1.3, 0.4},
      "llama-bench of llama.cpp on Radeon AI PRO R9700 and Ryzen AI Max+ 395"},
     {LlamaCppDevices::rdna,
@@ -73,13 +85,28 @@ constexpr std::array<ClassRates, 5> kClasses{{
      0.08,
      0.95,
      3.2,
+     kStoredScores,
      {2.2, 0.4},
      "llama-bench of llama.cpp on Radeon AI PRO R9700 and Ryzen AI Max+ 395"},
+    {LlamaCppDevices::apple,
+     LlamaCppLayers::dense,
+     0.70,
+     0.58,
+     0.76,
+     2.5,
+     kStoredScoresOnApple,
+     {0.45, 0.45},
+     "llama-bench of llama.cpp on nine of Apple's devices"},
+    {LlamaCppDevices::apple,
+     LlamaCppLayers::experts,
+     0.28,
+     0.31,
+     0.79,
+     3.0,
+     kStoredScoresOnApple,
+     {1.0, 0.45},
+     "llama-bench of llama.cpp on M2 Ultra and M2 Max"},
 }};
-
-/// Of the memory's fraction, by attention that stores its scores: llama.cpp's have 32 bits, and are
-/// converted before the product with the values. Fitted with the rows of NVIDIA, all of 2024.
-constexpr double kStoredScores = 0.2;
 
 /// Hopper's results are of dense models alone.
 std::optional<LlamaCppDevices> devices_of(Architecture architecture, LlamaCppLayers layers) {
@@ -88,8 +115,8 @@ std::optional<LlamaCppDevices> devices_of(Architecture architecture, LlamaCppLay
   return lends ? LlamaCppDevices::nvidia : devices;
 }
 
-double cache_of(AttentionImplementation attention) noexcept {
-  return attention == AttentionImplementation::eager ? kStoredScores : 1;
+double cache_of(const ClassRates& rates, AttentionImplementation attention) noexcept {
+  return attention == AttentionImplementation::eager ? rates.stored_scores : 1;
 }
 
 bool is_fitted_to_own_runs(const DatasheetRates& sheet) noexcept {
@@ -146,7 +173,7 @@ std::optional<SourcedEfficiency> llama_cpp_efficiency(const DatasheetRates& shee
   const Efficiency known =
       known_efficiency(sheet.architecture, Purpose::serve, DType::float16).fractions;
   const Efficiency reached{matrix_of(*rates, kernels.weights, sheet), rates->memory, known.network,
-                           cache_of(kernels.attention), rates->fixed};
+                           cache_of(*rates, kernels.attention), rates->fixed};
   return with_given({reached, EfficiencyOrigin::published, rates->source, rates->range},
                     sheet.given);
 }

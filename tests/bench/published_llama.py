@@ -241,13 +241,15 @@ NVIDIA = ("rtx-3070", "rtx-3080", "rtx-3090", "rtx-4080", "rtx-4090", "a100-80gb
           "rtx-4000-ada", "rtx-5000-ada", "rtx-6000-ada", "dgx-spark", "rtx-5090")
 HOPPER = ("h100-80gb-pcie",)
 RDNA = ("radeon-ai-pro-r9700", "ryzen-ai-max-395")
-EXPERTS = ("gpt-oss", "A3B", "A10B", "A4B", "A3.5B", "a3b")
+EXPERTS = ("gpt-oss", "A3B", "A10B", "A4B", "A3.5B", "a3b", "mixtral", "deepseek-v2")
 
 
 def class_of(machine, model):
     """As llama_cpp_rates.cpp tells devices and models apart; None without rates."""
     machines = {"NVIDIA": NVIDIA, "Hopper": HOPPER, "RDNA": RDNA}
     devices = next((name for name, group in machines.items() if machine in group), None)
+    if machine.startswith("apple-"):
+        devices = "Apple"
     if devices is None:
         return None
     return f"{devices}, {'experts' if any(name in model for name in EXPERTS) else 'dense'}"
@@ -286,7 +288,7 @@ def classes(errors, later):
                 one.setdefault(machine, []).append((ratio, factor))
         left_out = of_other_devices(one)
         several = [(ratio, factor) for _, count, ratio, factor in members if count > 1]
-        of_later = [(ratio, factor) for group, ratio, factor in later if group == (name, kind)]
+        of_later = [(ratio, factor) for _, group, ratio, factor in later if group == (name, kind)]
         held_out += left_out
         pipelines += several
         for rows, group in (("one device", sum(one.values(), [])), ("each device by the others", left_out),
@@ -297,22 +299,37 @@ def classes(errors, later):
     return table(head, lines), held_out, pipelines
 
 
-def later_builds(predictions):
-    """Each result of later builds: its line, and with rates of llama.cpp its class, ratio and the factor of the range."""
+def results_of(predictions, name):
+    """Each result of a file of rows: its line, and its machine, class, ratio and the factor of the range."""
     lines, ratios = [], []
-    with open(DATA / "logs" / "llama_bench_later.csv", encoding="utf-8") as file:
+    with open(DATA / "logs" / name, encoding="utf-8") as file:
         for row in DictReader(file):
             kind, tokens, past = parsed = test_of(row["test"])
             seconds, factor = predictions.of(row["machine"], int(row["devices"]), row["model"], row["weights"], parsed,
                                              int(row["n_ubatch"]), row["attention"])
             measured = float(row["tokens_per_s"])
             ratio = tokens / seconds / measured
-            name = class_of(row["machine"], row["model"])
-            ratios.append(((name, kind), ratio, factor))
+            group = (class_of(row["machine"], row["model"]), kind)
+            ratios.append((row["machine"], group, ratio, factor))
             lines.append([f"{row['devices']} × {row['machine']}, {row['model']} {row['weights'] or 'as published'}, {row['test']}",
                           row["date"], f"{measured:.0f}", f"{tokens / seconds:.0f}", signed(100 * (ratio - 1)),
                           "" if is_inside(ratio, factor) else "outside"])
     return table(["Run", "Date", "Measured [tokens/s]", "Predicted [tokens/s]", "Off [%]", "Range"], lines), ratios
+
+
+def apple_classes(apple):
+    """Of each class and test on Apple's devices: all of them, and each device by the others."""
+    lines = []
+    of_class = {}
+    for machine, group, ratio, factor in apple:
+        of_class.setdefault(group, {}).setdefault(machine, []).append((ratio, factor))
+    for (name, kind), of_machine in sorted(of_class.items()):
+        for rows, members in (("all devices", sum(of_machine.values(), [])),
+                              ("each device by the others", of_other_devices(of_machine))):
+            if members:
+                lines.append([name, KIND[kind], rows, *judged(members)])
+    head = ["Devices and layers", "Test", "Rows", "Results", "Median [%]", "Nine of ten [%]", "Outside"]
+    return table(head, lines)
 
 
 KIND = {"pp": "prompt", "tg": "generation"}
@@ -344,12 +361,17 @@ def outside_of(members):
 def sections(tool, groups):
     predictions = Predictions(tool)
     lines, errors = compared(predictions)
-    later_table, later = later_builds(predictions)
+    later_table, later = results_of(predictions, "llama_bench_later.csv")
+    apple_table, apple = results_of(predictions, "llama_bench_apple.csv")
+    apple += [one for one in later if one[0].startswith("apple-")]
+    later = [one for one in later if not one[0].startswith("apple-")]
     for (machine, count, kind), error, factor, _ in errors:
         name = machine if count == 1 else f"{count} × {machine}"
         groups.add(f"llama-bench {KIND[kind]}, {name}", error, is_inside(1 + error / 100, factor))
-    for (_, kind), ratio, factor in later:
+    for _, (_, kind), ratio, factor in later:
         groups.add(f"llama-bench {KIND[kind]}, later builds", 100 * (ratio - 1), is_inside(ratio, factor))
+    for machine, (_, kind), ratio, factor in apple:
+        groups.add(f"llama-bench {KIND[kind]}, {machine}", 100 * (ratio - 1), is_inside(ratio, factor))
     reasons = {}
     for line in lines:
         if not line[5]:
@@ -373,7 +395,8 @@ def sections(tool, groups):
             f"- Several devices: {outside_of(pipelines)}. No rates were fitted to them but Hopper's fraction of memory; the overlap of "
             "prompts and its range were chosen with them at hand.", "",
             "Later builds ([llama_bench_later.csv](../tests/data/logs/llama_bench_later.csv)): kernels in int8, CUDA graphs and "
-            "fused attention make them up to 1.7 times as fast as those of May 2024. Apple's devices have rates of serving "
-            "engines.", "", *later_table, "",
+            "fused attention make them up to 1.7 times as fast as those of May 2024.", "", *later_table, "",
+            "Apple's devices ([llama_bench_apple.csv](../tests/data/logs/llama_bench_apple.csv), and those of the table above), to "
+            "which their rates were fitted:", "", *apple_classes(apple), "", *apple_table, "",
             *kinds(errors, by_device, "Device"), "", *kinds(errors, by_model, "Model"), ""]
     return text, lines
