@@ -1,6 +1,7 @@
 // vLLM, SGLang and TensorRT-LLM: degrees, lengths and types of a serving plan as their options.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -90,6 +91,37 @@ void note_nodes(const PlanQuestion& question, const PlanChoice& choice, std::str
   command.notes.push_back(fmt::format("the plan spans {} nodes: {}", nodes, how));
 }
 
+/// An engine's option for the part of the device's memory that it takes.
+struct MemoryShare {
+  std::string_view option;
+  double by_default;
+};
+// vllm/config/cache.py, gpu_memory_utilization: weights, activations and cache.
+constexpr MemoryShare kVllmShare{"--gpu-memory-utilization", 0.90};
+// sglang/srt/server_args.py, mem_fraction_static: weights and cache; by device and load, 0.88 at
+// most where measured.
+constexpr MemoryShare kSglangShare{"--mem-fraction-static", 0.88};
+
+/// Adds the share of a plan that takes more than the default: without it the engine would have a
+/// smaller cache, or would not start.
+void add_memory_share(const PlanQuestion& question, Integer taken, const MemoryShare& share,
+                      CommandWords& words, EngineCommand& command) {
+  constexpr double kMost = 0.98;  // the driver's and the CUDA context's part is 1 to 2 %
+  const double part = static_cast<double>(taken) / static_cast<double>(question.rates.memory_bytes);
+  if (part <= share.by_default) return;
+  words.add(share.option, fmt::format("{:.2f}", std::min(kMost, std::ceil(100 * part) / 100)));
+  command.notes.push_back(
+      part > kMost
+          ? std::string("the plan fills the device: the engine may hold fewer sequences")
+          : fmt::format("the plan takes more than the {:.0f} % of the device that is the default",
+                        100 * share.by_default));
+}
+
+PlanMemory memory_of(const PlanQuestion& question, const PlanChoice& choice) {
+  Planner planner(question.model.spec, question.query, question.rates);
+  return planner.evaluate(choice, question.load).memory;
+}
+
 /// The command, with the settings that no engine here has an option for.
 EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
                        const PlanChoice& choice, EngineCommand command) {
@@ -151,6 +183,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   }
   words.add("--max-model-len", question.load.seq_len);
   words.add("--max-num-seqs", sequences_per_replica(question, choice));
+  add_memory_share(question, memory_of(question, choice).total(), kVllmShare, words, command);
   add_weights(question, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
@@ -181,6 +214,8 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   if (overlaps(plan)) words.add("--enable-two-batch-overlap");
   words.add("--context-length", question.load.seq_len);
   words.add("--max-running-requests", question.load.batch_size);
+  const PlanMemory memory = memory_of(question, choice);
+  add_memory_share(question, memory.weights + memory.kv_cache, kSglangShare, words, command);
   add_weights(question, words, command);
   add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");

@@ -11,6 +11,10 @@
 //   replicated  whole in and out (norms, residuals): equal on every rank or, with sequence
 //               parallelism, each rank's shard of the tokens
 //
+// Serving adds a shared expert's partial sums to those of the routed experts and reduces both at
+// once (vLLM, DeepseekV2MoE and Qwen3NextSparseMoeBlock, whose shared experts have reduce_results
+// off). Megatron-LM reduces each for itself.
+//
 // A served adapter adds B·(A·x) to the output of the rank's own part of a matrix, and reads the
 // input of that part, so it needs no collective of its own (vLLM, RowParallelLinearWithLoRA and
 // ColumnParallelLinearWithLoRA). A trained adapter's are layers of their own, as in PEFT.
@@ -61,6 +65,48 @@ ServedAdapters served_adapters(const Graph& graph) {
   return adapters;
 }
 
+/// Partial sums of routed and shared experts that are reduced together.
+struct JoinedExperts {
+  std::map<TensorId, TensorId> shared;  ///< the shared expert's GEMM -> the routed experts' sum
+  std::set<TensorId> routed;
+  std::set<TensorId> sums;  ///< of both
+};
+
+/// Adds what `sum`, the sum of routed and shared experts, joins: `producer` makes a tensor.
+template <class Producer>
+void join(const Node& sum, const Producer& producer, JoinedExperts& joined) {
+  const Node* const routed = producer(sum.inputs.front());
+  const Node* shared = producer(sum.inputs.back());
+  if (shared != nullptr && std::holds_alternative<RowGate>(shared->op)) {
+    shared = producer(shared->inputs.front());
+  }
+  const bool joins = routed != nullptr && shared != nullptr &&
+                     kind_of(routed->op) == OpKind::expert_combine &&
+                     kind_of(shared->op) == OpKind::linear;
+  if (!joins) return;
+  joined.shared.emplace(shared->output, routed->output);
+  joined.routed.insert(routed->output);
+  joined.sums.insert(sum.output);
+}
+
+JoinedExperts joined_experts(const Graph& graph) {
+  JoinedExperts joined;
+  std::map<TensorId, const Node*> producers;
+  const auto producer = [&](TensorId tensor) {
+    const auto found = producers.find(tensor);
+    return found == producers.end() ? nullptr : found->second;
+  };
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const bool is_sum = node.component.part == Part::mlp_shared_expert &&
+                          std::holds_alternative<ResidualAdd>(node.op);
+      if (is_sum) join(node, producer, joined);
+      producers.emplace(node.output, &node);
+    }
+  }
+  return joined;
+}
+
 /// The role of a GEMM by its features. `row` is the role for divided inputs and whole outputs.
 template <class Gemm>
 Role gemm_role(const Gemm& gemm, Role row) {
@@ -105,6 +151,7 @@ class TensorParallelPass {
         sequence_(sequence == SequenceParallel::on),
         training_(source.options.phase == Phase::train),
         adapters_(served_adapters(source)),
+        joined_(training_ || sequence_ ? JoinedExperts{} : joined_experts(source)),
         result_(source) {}
 
   Graph run() && {
@@ -146,6 +193,7 @@ class TensorParallelPass {
         node.inputs, [&](TensorId input) { return partial_.contains(current(input)); });
     if (reads_partial) role = role_after_partial(node);
     role = role_beside_adapters(node, role);
+    if (role == Role::row && waits_for_routed(node.output)) role = Role::partial;
     // Every rank caches all tokens, of a latent that its heads share as well.
     if (!training_ && sequence_ && std::holds_alternative<KvCacheAppend>(node.op))
       role = Role::local;
@@ -189,12 +237,21 @@ class TensorParallelPass {
   /// sends all tokens, which Megatron-LM does not allow.
   Role role_after_partial(Node& node) {
     if (adapters_.sums.contains(node.output)) return Role::row;
+    if (joined_.sums.contains(node.output)) return Role::row;
     const OpKind kind = kind_of(node.op);
-    if (kind == OpKind::expert_combine) return Role::row;
+    if (kind == OpKind::expert_combine) {
+      return joined_.routed.contains(node.output) ? Role::partial : Role::row;
+    }
     const bool returns_tokens = kind == OpKind::collective;
     if (!returns_tokens || !sequence_) return Role::partial;
     node.inputs.front() = reduced(node, current(node.inputs.front()));
     return Role::replicated;
+  }
+
+  /// True for a shared expert's GEMM whose partial sums join those of the routed experts.
+  [[nodiscard]] bool waits_for_routed(TensorId output) const {
+    const auto found = joined_.shared.find(output);
+    return found != joined_.shared.end() && partial_.contains(current(found->second));
   }
 
   /// `role` where a reduction waits for a served adapter's sum, and where A reads the sequence that
@@ -349,6 +406,7 @@ class TensorParallelPass {
   bool sequence_;
   bool training_;
   ServedAdapters adapters_;
+  JoinedExperts joined_;
   Graph result_;
   std::map<TensorId, TensorId> current_;   ///< from tensors of the source to those of the result
   std::map<TensorId, TensorId> gathered_;  ///< from shards to whole sequences, in this block
