@@ -57,6 +57,11 @@ struct DeviceChoiceReport {
   std::vector<std::string> notes;
 };
 
+/// True if the machine holds the first type of weights that the question names.
+[[nodiscard]] bool holds_first_type(const DeviceRow& row) noexcept;
+/// True if a machine does: the report's verdict.
+[[nodiscard]] bool any_holds_first_type(const DeviceChoiceReport& report) noexcept;
+
 /// The fewest devices of each machine. Throws Error{invalid_input} for training, without machines,
 /// and for a price of a machine that is not among them.
 [[nodiscard]] DeviceChoiceReport make_device_choice_report(DeviceQuestion question);

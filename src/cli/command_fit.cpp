@@ -27,7 +27,7 @@ void run_device_choice(const FitCommand& fit, int& status) {
   ReportOutput output(options.output);
   const DeviceChoiceReport report =
       make_device_choice_report(device_question_of(options, fit.choice));
-  if (report.rows.empty()) status = 1;
+  if (!any_holds_first_type(report)) status = 1;
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);
 }
 
@@ -55,7 +55,10 @@ AskedPlan asked_of_fewest_devices(const PlanOptions& options, SpeedNeed need) {
   }
   PlanQuestion question = question_of(options, need);
   Planner planner(question.model.spec, question.query, question.rates);
-  require_legal(options.fixed, question.load, planner.limits(question.load.seq_len));
+  const ShardingLimits limits = planner.limits(question.load.seq_len);
+  require_legal(options.fixed, question.load, limits);
+  auto note = note_on_tensor(limits, options.fixed, kMostFitted);
+  if (note) question.notes.push_back(std::move(*note));
   const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, {1, kMostFitted});
   if (!plan) return {std::move(question), request_of(options)};
   PlanRequest request{plan->choice, {}};

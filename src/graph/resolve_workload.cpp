@@ -129,8 +129,15 @@ std::int64_t default_enc_length(const ModelSpec& spec) {
 
 /// Activations of 8 bits exist between two operators only: residual stream, saved tensors and
 /// messages stay in 16 bits (arXiv 2412.19437, section 3.3).
+/// The config's own type if it has 16 bits; engines run a quantised config that states none in
+/// bfloat16 (vLLM, _find_dtype of vllm/config/model.py, takes a 16-bit type in place of float32).
+DType default_dtype(const ModelSpec& spec) {
+  const bool states_none = spec.torch_dtype.empty() && !spec.quantization.empty();
+  return stored_16_bit_type(spec).value_or(states_none ? DType::bfloat16 : DType::float32);
+}
+
 DType resolve_dtype(const WorkloadRequest& request, const ModelSpec& spec) {
-  const DType dtype = request.dtype.value_or(stored_16_bit_type(spec).value_or(DType::float32));
+  const DType dtype = request.dtype.value_or(default_dtype(spec));
   if (bytes_of(dtype) > 1) return dtype;
   throw_invalid_input(
       fmt::format("{} is the type of activations, which have 16 or 32 bits", Setting::dtype),

@@ -99,10 +99,17 @@ std::string factors_text(const DeviceChoiceReport& report) {
                      low, high);
 }
 
+/// "as stored", or "in q4_k_m".
+std::string first_type(const DeviceChoiceReport& report) {
+  const std::optional<WeightForm>& first = report.question.weights.front();
+  return first ? fmt::format("in {}", name_of(first)) : "as stored";
+}
+
 std::string verdict_of(const DeviceChoiceReport& report) {
   const std::int64_t most = report.question.most_devices;
   const std::size_t all = report.rows.size() + report.too_small.size();
-  return fmt::format("{} of {} machines hold it with at most {} device{}", report.rows.size(), all,
+  return fmt::format("{} of {} machines hold it {} with at most {} device{}",
+                     std::ranges::count_if(report.rows, holds_first_type), all, first_type(report),
                      most, most == 1 ? "" : "s");
 }
 
@@ -136,7 +143,7 @@ Json json_of(const DeviceRow& row, const DeviceQuestion& question) {
 
 Document to_document(const DeviceChoiceReport& report) {
   Document document = document_of(head_of(report.question));
-  document.add_verdict("verdict", verdict_of(report), outcome_of(!report.rows.empty()));
+  document.add_verdict("verdict", verdict_of(report), outcome_of(any_holds_first_type(report)));
   if (!report.rows.empty()) {
     document.add_line("range", factors_text(report));
     document.blocks.push_back(Heading{"Fewest devices by weight type"});
@@ -151,7 +158,7 @@ Document to_document(const DeviceChoiceReport& report) {
 
 Json to_json(const DeviceChoiceReport& report) {
   Json json = question_json(head_of(report.question), "fit_devices.schema.json");
-  json["verdict"] = verdict_json(!report.rows.empty(), verdict_of(report));
+  json["verdict"] = verdict_json(any_holds_first_type(report), verdict_of(report));
   json["machine"] = nullptr;
   json["most_devices"] = report.question.most_devices;
   json["machines"] = Json::array();

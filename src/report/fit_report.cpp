@@ -39,10 +39,30 @@ Table memory_table(const PlanMemory& memory, Integer capacity) {
   return table;
 }
 
+/// " as 8 replicas", a plan that nobody may have meant; empty for other plans.
+std::string replicas_text(const FitReport& report) {
+  const ParallelPlan& plan = report.result.choice.parallel;
+  const bool replicates = plan.data > 1 && plan.data == plan.devices() && plan.expert == 1;
+  if (!replicates || report.question.query.purpose != Purpose::serve) return {};
+  return fmt::format(" as {} replicas", plan.data);
+}
+
+/// " · fits as tp 8": the first remedy that keeps the number of devices; empty without one.
+std::string other_plan_text(const FitReport& report) {
+  const std::int64_t devices = report.result.choice.parallel.devices();
+  for (const Remedy& remedy : report.remedies) {
+    const auto* const other = std::get_if<OtherPlan>(&remedy);
+    if (other == nullptr || other->choice.parallel.devices() != devices) continue;
+    return " · fits as " + describe(other->choice, report.question.query.purpose);
+  }
+  return {};
+}
+
 std::string verdict_of(const FitReport& report) {
   const Integer free = report.question.rates.memory_bytes - report.result.figures.memory.total();
-  return report.result.fits ? fmt::format("FITS — {} free", describe_bytes(free))
-                            : fmt::format("DOES NOT FIT — {} over", describe_bytes(-free));
+  if (report.result.fits) return fmt::format("FITS — {} free", describe_bytes(free));
+  return fmt::format("DOES NOT FIT{} — {} over{}", replicas_text(report), describe_bytes(-free),
+                     other_plan_text(report));
 }
 
 /// The seconds of one prompt in nine of ten runs.
@@ -116,9 +136,17 @@ std::string words_of(const Remedy& remedy) {
       remedy);
 }
 
-bool is_limited_by_positions(const FitReport& report) {
-  const auto positions = learned_positions(report.question.model.spec);
-  return positions && report.result.largest_context == positions;
+/// Beside a context that the model's positions limit, or that goes beyond those it was trained on.
+std::string positions_text(const FitReport& report) {
+  const ModelSpec& spec = report.question.model.spec;
+  const auto& context = report.result.largest_context;
+  if (context && context == learned_positions(spec)) {
+    return ", the positions that the model has learned";
+  }
+  const std::int64_t trained = spec.position.max_position_embeddings;
+  const bool goes_beyond = trained > 0 && (!context || *context > trained);
+  if (!goes_beyond || spec.embedding.image) return {};
+  return fmt::format(" by memory · the model has {} positions", with_separators(trained));
 }
 
 void add_remedies(const FitReport& report, Document& document) {
@@ -195,10 +223,8 @@ Document to_document(const FitReport& report) {
   add("largest batch", fmt::format("{} at a context of {}", limit_text(report.result.largest_batch),
                                    with_separators(question.load.seq_len)));
   add("largest context",
-      fmt::format(
-          "{} at a batch of {}{}", limit_text(report.result.largest_context),
-          with_separators(question.load.batch_size),
-          is_limited_by_positions(report) ? ", the positions that the model has learned" : ""));
+      fmt::format("{} at a batch of {}{}", limit_text(report.result.largest_context),
+                  with_separators(question.load.batch_size), positions_text(report)));
   if (report.result.fits && question.rates.have_speed()) add_iteration(report, document);
   add_engine(report.engine_command, report.engine, document);
   const PlanMemory& memory = report.result.figures.memory;

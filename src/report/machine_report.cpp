@@ -106,7 +106,10 @@ void add_rates(const DatasheetRates& rates, Document& document) {
   add_peak("float16", rates.float16_flops_per_s, "TFLOP/s, also bfloat16");
   add_peak("float8", rates.float8_flops_per_s, "TFLOP/s");
   add_peak("int8", rates.int8_ops_per_s, "TOP/s");
-  add_peak("float4", rates.float4_flops_per_s, "TFLOP/s, MXFP4 and NVFP4");
+  // CDNA 4 multiplies OCP's blocks of 32 alone (AMD, CDNA 4 instruction set architecture).
+  const bool multiplies_nvfp4 = rates.architecture != Architecture::cdna;
+  add_peak("float4", rates.float4_flops_per_s,
+           multiplies_nvfp4 ? "TFLOP/s, MXFP4 and NVFP4" : "TFLOP/s, MXFP4");
   add_peak("int4", rates.int4_ops_per_s, "TOP/s");
   document.add_line("memory", fmt::format("{:.0f} GB at {} GB/s from the datasheet",
                                           static_cast<double>(rates.memory_bytes) / kGiga,
