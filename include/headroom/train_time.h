@@ -34,6 +34,10 @@ struct TrainTimeReport {
   double eight_nd = 0;
   double six_nd_share = 0;
   double eight_nd_share = 0;
+  /// Of the rule that holds for this run: FLOPs per active parameter and token without
+  /// recomputation, which takes 2 more. Forward 2, gradients of activations 2, and gradients of
+  /// weights 2, unless an adapter freezes them.
+  int flops_per_parameter = 6;
 };
 
 /// The fastest plan with these degrees, and the run made of its steps. Throws Error{invalid_input}

@@ -101,6 +101,12 @@ bool is_of_adapter(const Graph& whole, const NodeAnalysis& analysis) {
   });
 }
 
+/// FLOPs that the model needs of an operator: forward, and a gradient of each operand that has one.
+/// The scores that fused attention computes again in its backward pass are recomputation.
+double model_flops(double forward, double backward) {
+  return forward + std::min(backward, 2 * forward);
+}
+
 /// Seconds of some operators together.
 PassSeconds seconds_of(const std::vector<std::size_t>& operators,
                        const std::vector<OperatorSeconds>& seconds) {
@@ -212,7 +218,7 @@ void RankProgram::CompiledNode::add_to(SectionCosts& costs, const OperatorSecond
   costs.forward_s += seconds.forward_s;
   costs.backward_s += seconds.backward_s;
   costs.compute_bound_s += seconds.compute_bound_s;
-  costs.forward_flops += as_double(flops, values);
+  costs.model_flops += model_flops(as_double(flops, values), as_double(backward_flops, values));
   costs.part_s.at(static_cast<std::size_t>(part)) += seconds.forward_s;
   if (reads_weights) costs.weights_s += seconds.forward_s;
   if (reads_weights) costs.weights_bound_s += seconds.compute_bound_s;

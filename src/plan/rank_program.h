@@ -34,8 +34,8 @@ struct SectionCosts {
   double forward_hidden_s = 0;
   double backward_hidden_s = 0;
   std::array<double, kLayerParts> part_hidden_s{};
-  double forward_flops = 0;
-  Integer saved = 0;  ///< bytes for the backward pass without recompute
+  double model_flops = 0;  ///< training: forward and gradients, without recomputation
+  Integer saved = 0;       ///< bytes for the backward pass without recompute
   std::array<Integer, kLayerParts> saved_parts{};  ///< by the LayerPart that drops them
   Integer layer_inputs = 0;                        ///< bytes that full recompute saves
   Integer largest_gradients = 0;  ///< of one operator's inputs and output in the backward pass

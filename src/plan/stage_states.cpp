@@ -24,7 +24,7 @@ void add_layers(const SectionCosts& kind, std::int64_t layers, std::int64_t all_
   sum.backward_communication_s += fraction * kind.backward_communication_s;
   sum.forward_hidden_s += fraction * kind.forward_hidden_s;
   sum.backward_hidden_s += fraction * kind.backward_hidden_s;
-  sum.forward_flops += fraction * kind.forward_flops;
+  sum.model_flops += fraction * kind.model_flops;
   sum.saved += fraction_of_bytes(kind.saved, layers, all_layers);
   sum.layer_inputs += fraction_of_bytes(kind.layer_inputs, layers, all_layers);
 }

@@ -50,6 +50,7 @@ TrainTimeReport make_train_time_report(PlanQuestion question, const FixedDegrees
   const double peak = question.rates.flops_per_s * devices * report.seconds;
   report.six_nd_share = report.six_nd / peak;
   report.eight_nd_share = report.eight_nd / peak;
+  if (question.query.adapter.kind != AdapterKind::none) report.flops_per_parameter = 4;
   report.question = std::move(question);
   return report;
 }

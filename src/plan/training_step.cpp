@@ -61,15 +61,17 @@ Integer outside_activations(const RankCosts& costs, const PlanChoice& choice,
   return drops ? bytes - costs.saved_logits : bytes;
 }
 
-/// Bytes of the largest module that is made again at once: experts with their activation, if both.
+/// Bytes of the largest module that is made again at once: experts with their activation and the
+/// shared expert beside them.
 Integer largest_module(const StageCosts& costs, const RecomputeModules& modules) {
   const auto bytes_of = [&](LayerPart part) {
     return modules.recompute(part) ? costs.largest_parts.at(static_cast<std::size_t>(part))
                                    : Integer{0};
   };
   return std::max({bytes_of(LayerPart::attention_core), bytes_of(LayerPart::norm),
-                   bytes_of(LayerPart::dense_ffn),
-                   bytes_of(LayerPart::experts) + bytes_of(LayerPart::expert_activation)});
+                   bytes_of(LayerPart::latent_expansion), bytes_of(LayerPart::dense_ffn),
+                   bytes_of(LayerPart::experts) + bytes_of(LayerPart::expert_activation) +
+                       bytes_of(LayerPart::shared_expert)});
 }
 
 /// Bytes that one micro-batch recomputes for its backward pass.
@@ -164,10 +166,11 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   return memory;
 }
 
-double all_forward_flops(const RankCosts& costs) {
+/// FLOPs of the model for one micro-batch, on one rank of every stage.
+double model_flops(const RankCosts& costs) {
   double flops = 0;
-  for (const SectionCosts& section : costs.outside) flops += section.forward_flops;
-  for (const SectionCosts& kind : costs.layers) flops += kind.forward_flops;
+  for (const SectionCosts& section : costs.outside) flops += section.model_flops;
+  for (const SectionCosts& kind : costs.layers) flops += kind.model_flops;
   return flops;
 }
 
@@ -278,8 +281,8 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
       time.compute_s + time.communication_s + time.host_copies_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;
-  // all_forward_flops() counts one rank of every stage; on average a rank runs 1/p of them.
-  time.mfu = 3 * all_forward_flops(costs) * passes / static_cast<double>(plan.pipeline) /
+  // model_flops() counts one rank of every stage; on average a rank runs 1/p of them.
+  time.mfu = model_flops(costs) * passes / static_cast<double>(plan.pipeline) /
              (rates.flops_per_s * time.iteration_s);
   return figures;
 }

@@ -20,7 +20,7 @@ namespace {
 /// Lepikhin et al. 2020 (ep), Liu et al. 2023 (cp), Rajbhandari et al. 2020 (ZeRO). MFU: Chowdhery
 /// et al. 2022, Appendix B.
 constexpr std::array kTerms{
-    GlossaryTerm{"MFU", "model FLOPs over peak"},
+    GlossaryTerm{"MFU", "model FLOPs over the peak of the activations' type"},
     GlossaryTerm{"Comm.", "exposed communication"},
     GlossaryTerm{"Bubble", "pipeline fill and drain"},
     GlossaryTerm{"TTFT", "time to the first token"},

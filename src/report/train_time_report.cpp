@@ -1,39 +1,83 @@
 // TrainTimeReport -> Document and JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "describe.h"
 #include "plan_words.h"
+#include "units.h"
 #include "writers.h"
 
 namespace headroom::detail {
 namespace {
 
-constexpr double kSecondsPerDay = 86400;
-constexpr double kJoulesPerMegawattHour = 3.6e9;
+struct TimeUnit {
+  const char* name;
+  double seconds;
+};
+constexpr TimeUnit kTimeUnits[] = {{"days", 86400}, {"h", 3600}, {"min", 60}};
+/// A unit is shown from this many of it on: 47 hours, then 2 days.
+constexpr double kLeastOfUnit = 2;
 
-std::string days(double seconds) { return grouped(seconds / kSecondsPerDay, 1) + " days"; }
+constexpr double kJoulesPerKilowattHour = 3.6e6;
+constexpr double kJoulesPerMegawattHour = 3.6e9;
+/// FLOPs are shown in this unit, or in a smaller one.
+constexpr double kZettaFlop = 1e21;
+
+/// "67.4 days", "14.7 min" or "51.250 s": `seconds` in the unit that suits a run of `run_s`.
+std::string run_time(double seconds, double run_s) {
+  for (const TimeUnit& unit : kTimeUnits) {
+    if (run_s < kLeastOfUnit * unit.seconds) continue;
+    return fmt::format("{} {}", grouped(seconds / unit.seconds, 1), unit.name);
+  }
+  return duration(seconds);
+}
 
 /// `value` without its fraction; it may exceed 64 bits.
 std::string whole(double value) { return grouped(std::floor(value), 0); }
 
+/// Without its fraction from 100 on, else with three digits.
+std::string device_hours_text(double hours) {
+  return hours >= 100 ? whole(hours) : short_text(hours);
+}
+
+/// Without its fraction from 1,000 on, else with hundredths, or three digits below them.
+std::string price_text(double price) {
+  if (price >= 1000) return whole(price);
+  return price >= 0.01 ? fmt::format("{:.2f}", price) : short_text(price);
+}
+
+std::string energy_text(double joules) {
+  if (joules >= kJoulesPerMegawattHour) return short_text(joules / kJoulesPerMegawattHour) + " MWh";
+  return short_text(joules / kJoulesPerKilowattHour) + " kWh";
+}
+
 /// The answer: how long the run takes.
 std::string verdict_of(const TrainTimeReport& report) {
-  return fmt::format("{} — {} steps of {}", days(report.seconds), whole(report.steps),
+  return fmt::format("{} — {} step{} of {}", run_time(report.seconds, report.seconds),
+                     whole(report.steps), report.steps == 1 ? "" : "s",
                      duration(report.plan.figures.time.iteration_s));
 }
 
+/// FLOPs per parameter and token, times N·D.
+std::vector<Cell> rule_row(const TrainTimeReport& report, int factor, const char* recomputation) {
+  const double of_six = factor / 6.0;
+  return {fmt::format("{}·N·D, {}", factor, recomputation), of_six * report.six_nd,
+          of_six * report.six_nd_share};
+}
+
 Table rule_table(const TrainTimeReport& report) {
+  const auto largest = static_cast<Integer>(std::min(report.six_nd, kZettaFlop));
   Table table;
   table.columns = {
       words_column("rule", "Rule of thumb"),
-      number_column("flops", "FLOPs", {"[ZFLOP]", 1, Integer{1'000'000'000'000'000'000} * 1000}),
+      number_column("flops", "FLOPs", in_unit(operation_unit(largest, OperationUnit::flop), 1)),
       number_column("share", "Of peak", {"[%]", 1, 1, 100})};
-  table.rows.push_back(
-      {std::string("6·N·D, no recomputation"), report.six_nd, report.six_nd_share});
-  table.rows.push_back(
-      {std::string("8·N·D, all recomputed"), report.eight_nd, report.eight_nd_share});
+  table.rows = {rule_row(report, report.flops_per_parameter, "no recomputation"),
+                rule_row(report, report.flops_per_parameter + 2, "all recomputed")};
   return table;
 }
 
@@ -45,25 +89,28 @@ Document to_document(const TrainTimeReport& report) {
   add_device(report.question, document);
   add_host_link(report.question, report.plan.choice, document);
   document.add_verdict("time", verdict_of(report));
-  document.add_line("range", fmt::format("{} to {}, for nine of ten runs", days(report.low_s),
-                                         days(report.high_s)));
-  document.add_line("device-hours", whole(report.device_hours));
+  document.add_line(
+      "range", fmt::format("{} to {}, for nine of ten runs", run_time(report.low_s, report.seconds),
+                           run_time(report.high_s, report.seconds)));
+  document.add_line("device-hours", device_hours_text(report.device_hours));
   if (report.energy_j) {
-    document.add_line("energy",
-                      fmt::format("{} MWh at {} W per device, excluding hosts and cooling",
-                                  grouped(*report.energy_j / kJoulesPerMegawattHour, 0),
-                                  grouped(*report.budget.power_w, 0)));
+    document.add_line(
+        "energy", fmt::format("{} at {} W per device, excluding hosts and cooling",
+                              energy_text(*report.energy_j), grouped(*report.budget.power_w, 0)));
   }
   if (report.price) {
-    document.add_line("price", fmt::format("{} at {:.2f} per device-hour", whole(*report.price),
-                                           *report.budget.price_per_hour));
+    document.add_line("price",
+                      fmt::format("{} at {:.2f} per device-hour", price_text(*report.price),
+                                  *report.budget.price_per_hour));
   }
   if (report.plan.figures.time.mfu) {
     document.add_line("MFU", fmt::format("{:.1f} %", 100 * *report.plan.figures.time.mfu));
   }
   document.add_line(
-      "N, D", fmt::format("{} active parameters, {} tokens",
-                          with_separators(report.active_parameters), whole(report.budget.tokens)));
+      "N, D",
+      fmt::format("{} active parameters{}, {} tokens", with_separators(report.active_parameters),
+                  report.flops_per_parameter == 6 ? "" : " that an adapter freezes",
+                  whole(report.budget.tokens)));
   document.blocks.emplace_back(rule_table(report));
   return document;
 }
@@ -92,6 +139,7 @@ Json to_json(const TrainTimeReport& report) {
   json["six_nd_share"] = report.six_nd_share;
   json["eight_nd_flops"] = report.eight_nd;
   json["eight_nd_share"] = report.eight_nd_share;
+  json["flops_per_parameter"] = report.flops_per_parameter;
   return json;
 }
 

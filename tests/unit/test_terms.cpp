@@ -34,12 +34,13 @@ std::string terms_under(Document document) {
 
 TEST_CASE("terms of column titles and cells are explained under the table") {
   CHECK(terms_under(with_plan("pp 8 · ZeRO 2")) ==
-        "MFU: model FLOPs over peak · pp: pipeline stages\n"
+        "MFU: model FLOPs over the peak of the activations' type · pp: pipeline stages\n"
         "ZeRO: replicas share optimizer states (1), gradients (2), weights (3)\n");
 }
 
 TEST_CASE("a term is a whole word: no option, no part of a name") {
-  CHECK(terms_under(with_plan("--tp 4 group_tp stop MFUs")) == "MFU: model FLOPs over peak\n");
+  CHECK(terms_under(with_plan("--tp 4 group_tp stop MFUs")) ==
+        "MFU: model FLOPs over the peak of the activations' type\n");
 }
 
 TEST_CASE("a term is explained once, and a report without terms has no line") {
