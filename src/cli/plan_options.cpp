@@ -61,7 +61,7 @@ void add_load(Command command, PlanOptions& options) {
       .group(kLoadGroup);
   add_tower_options(command, options.query);
   add_choice(command, "--attention", options.attention, attention_choices(),
-             "Attention implementation (serving: fused; training: eager)")
+             "Attention implementation (fused)")
       .group(kLoadGroup);
 }
 
@@ -205,7 +205,7 @@ void add_training(Command command, PlanOptions& options) {
   training(command.add_text(
       "--recompute", "none|selective|full|every=K|MODULES", set_recompute,
       "Activation recomputation: none, selective (core_attn), full, every K layers, or the modules "
-      "core_attn,layernorm,mlp,moe,moe_act that are named (none)"));
+      "core_attn,layernorm,mla_up_proj,mlp,moe,moe_act,shared_experts that are named (none)"));
   const Choices<Zero> stages{
       {"0", Zero::none}, {"1", Zero::optimizer}, {"2", Zero::gradients}, {"3", Zero::weights}};
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));

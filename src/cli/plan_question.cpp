@@ -213,8 +213,8 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   require_possible_imbalance(options, question.model.spec);
   question.query = options.query;
   if (serves_adapters(options)) question.query.adapter.kind = AdapterKind::lora;
-  const bool trains = options.query.purpose == Purpose::train;
-  const bool eager = trains || question.model.spec.main_stack().self_attention.global.has_value();
+  // Longformer's has no fused kernel.
+  const bool eager = question.model.spec.main_stack().self_attention.global.has_value();
   question.query.attention = options.attention.value_or(eager ? AttentionImplementation::eager
                                                               : AttentionImplementation::fused);
   apply_types(options, question.model.spec, question.query);

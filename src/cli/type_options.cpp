@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "headroom/parallel_plan.h"
 #include "weight_words.h"
 
 namespace headroom::cli {
@@ -135,6 +136,18 @@ Option add_arithmetic_option(Command command, std::optional<DType>& arithmetic) 
       .group(kTypesGroup);
 }
 
+namespace {
+
+/// Refuses a training recipe, which states the types of a whole step, not of one pass.
+void refuse_training_recipe(const std::string& names, const std::string& word) {
+  const auto is_named = [&word](const RecipeInfo& one) { return one.name == word; };
+  if (!std::ranges::any_of(recipes(), is_named)) return;
+  refuse_value(names,
+               fmt::format("\"{}\" is a training recipe, for fit, plan and train-time", word));
+}
+
+}  // namespace
+
 std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
   const auto set_recipe = [&request](InferenceRecipe recipe) {
     request.weights = info(recipe).weights;
@@ -147,6 +160,7 @@ std::vector<Option> add_type_options(Command command, WorkloadRequest& request) 
     if (chosen) request.weights = chosen;
   };
   const auto set = [set_recipe](const std::string& word) {
+    refuse_training_recipe("--recipe", word);
     count_as_given({"weights", "arithmetic"});
     set_recipe(value_of("--recipe", word, inference_recipe_choices()));
   };

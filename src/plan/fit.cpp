@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "headroom/error.h"
 #include "headroom/expr.h"
@@ -143,11 +144,27 @@ double prompt_range(Planner& planner, const PlanChoice& choice, std::int64_t tok
 void note_recomputation(Planner& planner, PlanChoice choice, const Load& load,
                         const PlanFigures& figures, std::vector<std::string>& notes) {
   if (choice.recompute.kind != Recompute::selective) return;
-  const std::string modules = name_of(choice.recompute.modules);
-  choice.recompute = {};
+  const Recomputation recompute = std::exchange(choice.recompute, {});
   const Integer whole = planner.evaluate(choice, load).memory.activations;
   if (figures.memory.activations != whole) return;
-  notes.push_back(fmt::format("recomputing {} drops no tensor of this model", modules));
+  const bool fused = planner.query().attention == AttentionImplementation::fused;
+  const bool of_scores = recompute.modules == RecomputeModules(RecomputeModule::core_attn);
+  notes.push_back(
+      fused && of_scores
+          ? std::string("selective recomputation (core_attn) saves nothing with fused attention")
+          : fmt::format("recomputing {} drops no tensor of this model",
+                        name_of(recompute.modules)));
+}
+
+/// A note where the largest batch of a training step is that of one micro-batch per replica, which
+/// was not asked for.
+void note_micro_batch(const PlanRequest& request, const PlanResult& result,
+                      std::vector<std::string>& notes) {
+  if (request.micro_batch || result.largest_batch.value_or(0) == 0) return;
+  notes.push_back(fmt::format(
+      "each replica runs its sequences as one micro-batch ({} here): with smaller ones, gradients "
+      "accumulate over a batch of any size",
+      result.choice.micro_batch));
 }
 
 }  // namespace
@@ -176,6 +193,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   }
   report.notes = detail::notes_of(question);
   note_recomputation(planner, choice, question.load, report.result.figures, report.notes);
+  if (!serves) note_micro_batch(request, report.result, report.notes);
   const auto& stored = report.storage.notes;
   report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);

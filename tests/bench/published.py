@@ -129,7 +129,7 @@ def a100(tool, groups):
             words = ["fit", tool.config(model["name"], gpt_config(model)), "--machine", "a100-80gb", "--phase", "train",
                      "--count", model["gpus"], "--tp", model["tp"], "--pp", model["pp"], "--interleave", model["interleave"],
                      "--seq", model["seq"], "--batch", model["batch"], "--micro-batch", model["micro"],
-                     "--recompute", "full" if name == "full" else "selective"]
+                     "--attention", "eager", "--recompute", "full" if name == "full" else "selective"]
             if name != "full":
                 words.append("--sp")
             time = tool.json(*map(str, words))["time"]
@@ -158,7 +158,7 @@ def fastest_seconds(tool, model):
                 continue
             words = ["fit", config, "--machine", "a100-80gb", "--phase", "train", "--count", model["gpus"], "--tp", model["tp"],
                      "--pp", model["pp"], "--interleave", chunks, "--seq", 2048, "--batch", model["batch"], "--micro-batch",
-                     micro_batch, "--recompute", "full"]
+                     micro_batch, "--attention", "eager", "--recompute", "full"]
             report = tool.json_or_none(*map(str, words))
             if report is None or not report["fits"]:
                 continue

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "headroom/error.h"
+#include "headroom/plan_report.h"
 #include "training_plans.h"
 
 namespace headroom::test {
@@ -44,6 +45,27 @@ TEST_CASE("options of a step are refused where the plan has nothing for them") {
   PlanChoice choice;
   choice.step.loss_chunks = 4;
   CHECK(broken_rule(choice, {8, 197}, images) == PlanRule::loss_chunks_words);
+}
+
+TEST_CASE("a largest batch of one micro-batch per replica is noted, unless the user chose that") {
+  const auto notes = [](const PlanRequest& request) {
+    PlanQuestion question;
+    question.model = load_model("gpt2");
+    question.query.purpose = Purpose::train;
+    question.rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
+    question.devices = request.choice.parallel.devices();
+    question.load = {8, 1024};
+    return std::ranges::count(make_fit_report(question, request).notes,
+                              "each replica runs its sequences as one micro-batch (8 here): with "
+                              "smaller ones, gradients accumulate over a batch of any size");
+  };
+  PlanRequest request;
+  CHECK(notes(request) == 1);
+  request.micro_batch = 8;
+  CHECK(notes(request) == 0);
+  request.micro_batch.reset();
+  request.choice.parallel.pipeline = 2;  // with a micro-batch of one sequence
+  CHECK(notes(request) == 0);
 }
 
 // Megatron-LM, transformer_config.py: "CPU offloading does not work when activation recomputation
