@@ -129,6 +129,39 @@ TEST_CASE("a machine that holds no type of weights is named, and is no row") {
   CHECK(report.too_small == std::vector<std::string>{"t4"});
 }
 
+TEST_CASE("a table of machines says where no plan has tensor parallelism") {
+  const auto is_noted = [](const char* model, std::int64_t most_devices) {
+    DeviceQuestion question = question_about(model, {"h200-141gb"});
+    question.most_devices = most_devices;
+    const DeviceChoiceReport report = make_device_choice_report(std::move(question));
+    return std::ranges::any_of(report.notes, [](const std::string& note) {
+      return note.starts_with("tensor parallelism is not modelled for this model");
+    });
+  };
+  CHECK(is_noted("deepseek-v4-flash", 8));
+  CHECK(!is_noted("deepseek-v4-flash", 1));
+  CHECK(!is_noted("llama-3-8b", 8));
+}
+
+// 10 GB hold Llama 3 70B in no type but 4 bits, which nobody asked for.
+TEST_CASE("the verdict counts machines that hold the weights as stored") {
+  const DeviceChoiceReport report =
+      make_device_choice_report(question_about("llama-3-70b", {"rtx-3080"}));
+  REQUIRE(report.rows.size() == 1);
+  CHECK_FALSE(holds_first_type(report.rows.front()));
+  CHECK_FALSE(any_holds_first_type(report));
+}
+
+TEST_CASE("a note names machines whose devices an assumed link joins") {
+  const auto notes_of = [](const char* machine) {
+    return make_device_choice_report(question_about("llama-3-70b", {machine})).notes;
+  };
+  CHECK(std::ranges::count_if(notes_of("apple-m3-max"), [](const std::string& note) {
+          return note.starts_with("the interconnect of apple-m3-max is unknown: ");
+        }) == 1);
+  CHECK(notes_of("h100-80gb").empty());
+}
+
 TEST_CASE("DeepSeek-V3, published in 8 bits, has no column of 8 bits") {
   const DeviceChoiceReport report =
       make_device_choice_report(question_about("deepseek-v3", {"h200-141gb"}));

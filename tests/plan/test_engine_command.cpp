@@ -52,6 +52,29 @@ TEST_CASE("the commands of engines that serve state degrees, lengths and types")
   CHECK(tensorrt.notes.size() == 4);  // replicas, weights, cache
 }
 
+// Of 79.65 GiB, the weights take 65.7 on each of two devices, and a sequence of 8,192 tokens 1.25,
+// of 49,152 tokens 7.5, of 65,536 tokens 10: with 3 GiB of activations, context, driver and NCCL,
+// 0.88, 0.96 and 0.99 of the device.
+TEST_CASE("a command states the memory of a plan that takes more than the engine's default") {
+  PlanQuestion question = asked("llama-3-70b", Purpose::serve);
+  PlanChoice choice;
+  choice.parallel.tensor = 2;
+  const auto asks = [&](Engine engine, std::int64_t tokens, const char* words) {
+    question.load = {1, tokens};
+    return engine_command(engine, question, choice).text.find(words) != std::string::npos;
+  };
+  CHECK_FALSE(asks(Engine::vllm, 8192, "--gpu-memory-utilization"));
+  CHECK(asks(Engine::vllm, 49'152, "--gpu-memory-utilization 0.96"));
+  CHECK(asks(Engine::vllm, 65'536, "--gpu-memory-utilization 0.98"));
+  CHECK_FALSE(asks(Engine::sglang, 8192, "--mem-fraction-static"));
+  CHECK(asks(Engine::sglang, 49'152, "--mem-fraction-static 0.92"));
+  CHECK(engine_command(Engine::vllm, question, choice).notes.front().find("default") !=
+        std::string::npos);
+  question.load = {1, 65'536};
+  CHECK(engine_command(Engine::vllm, question, choice).notes.front() ==
+        "the plan fills the device: the engine may hold fewer sequences");
+}
+
 // docs/multi-gpu.md: "tensor" is tensor parallelism, needs --flash-attn on and an unquantised
 // cache; "layer" is pipeline parallelism.
 TEST_CASE("llama.cpp's command states its split mode, context and slots") {
@@ -412,6 +435,21 @@ TEST_CASE("an engine that serves refuses a training plan, and the other way roun
         "vllm serves models");
   CHECK(refusal_of([&] { (void)engine_command(Engine::megatron, serving, {}); }) ==
         "megatron trains models");
+}
+
+TEST_CASE("a config without weights is PATH in the command, and a note says what that is") {
+  PlanQuestion question = asked("llama-3-8b", Purpose::serve);
+  question.model.spec.name = "my-own-model";
+  for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::tensorrt_llm}) {
+    const EngineCommand command = engine_command(engine, question, {});
+    CHECK(command.text.find(" PATH --") != std::string::npos);
+    CHECK(std::ranges::count(command.notes,
+                             "the config has no weights beside it: PATH is the folder or "
+                             "repository that has them") == 1);
+    question.model.weight_files = "/models/mine";
+    CHECK(engine_command(engine, question, {}).text.find(" /models/mine --") != std::string::npos);
+    question.model.weight_files.clear();
+  }
 }
 
 TEST_CASE("a path with blanks is one word of the command") {

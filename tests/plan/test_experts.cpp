@@ -224,6 +224,24 @@ TEST_CASE("a decode step exchanges tokens in the forward pass only") {
   }
 }
 
+// DeepSeek-V3: attention and network of 61 layers, and the word embeddings (vLLM's deepseek_v2.py
+// adds the shared expert's output to the routed experts' before it reduces them).
+TEST_CASE("serving reduces the sums of routed and shared experts at once") {
+  PlanQuery query;
+  Planner planner(published("deepseek-v3"), query,
+                  device_rates(find_machine("h200-141gb"), query.purpose, query.dtype));
+  PlanChoice choice;
+  choice.parallel.tensor = 8;
+  const auto count_of = [&](CollectiveKind kind) {
+    double count = 0;
+    for (const Communication& row : planner.communication(choice, {1, 1024})) {
+      if (row.group == RankGroup::tensor && row.kind == kind) count += row.count;
+    }
+    return count;
+  };
+  CHECK(count_of(CollectiveKind::all_reduce) == 2 * 61 + 1);
+}
+
 TEST_CASE("ZeRO shards the states of experts over fewer ranks") {
   Planner planner = h100_trainer(published("mixtral-8x7b"));
   const Graph whole = training_graph(published("mixtral-8x7b"));

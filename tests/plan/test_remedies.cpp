@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headroom/plan_report.h"
+#include "headroom/report.h"
 #include "visit.h"
 
 using namespace headroom;
@@ -157,6 +158,28 @@ TEST_CASE("no context is offered that has fewer tokens than the loss has chunks"
   CHECK(offers<ShorterContext>(report));
   request.choice.step.loss_chunks = 100'000;
   CHECK_FALSE(offers<ShorterContext>(make_fit_report(question, request)));
+}
+
+TEST_CASE("a verdict on replicas that do not fit names them, and the plan that does fit") {
+  PlanQuestion question = question_about("llama-3-70b", Purpose::serve, {8, 4096});
+  question.devices = 8;
+  PlanRequest request;
+  request.choice.parallel.data = 8;
+  const std::string page = render(make_fit_report(question, request),
+                                  {Format::table, Detail::summary, 0, Colour::off});
+  CHECK(page.find("DOES NOT FIT as 8 replicas — ") != std::string::npos);
+  request.choice.parallel.data = 1;
+  request.choice.parallel.tensor = 8;
+  const std::string fits = render(make_fit_report(question, request),
+                                  {Format::table, Detail::summary, 0, Colour::off});
+  CHECK(fits.find("FITS — ") != std::string::npos);
+}
+
+TEST_CASE("a largest context beyond the model's positions names these") {
+  const PlanQuestion question = question_about("llama-3-8b", Purpose::serve, {1, 4096});
+  const std::string page = render(make_fit_report(question, {}),
+                                  {Format::table, Detail::summary, 0, Colour::off});
+  CHECK(page.find("by memory · the model has 8,192 positions") != std::string::npos);
 }
 
 TEST_CASE("other plans keep the schedule, the ranks of ZeRO and what the host holds") {

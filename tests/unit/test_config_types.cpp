@@ -62,6 +62,16 @@ TEST_CASE("a large decoder's config without a type is noted, as its weights may 
 }
 
 // PreTrainedConfig.__post_init__, transformers 5.24: "If both are provided, keep `dtype`".
+// Published in MXFP4 without a type of its other weights (openai/gpt-oss-20b), which are bfloat16.
+TEST_CASE("a quantised config that states no type runs in bfloat16, as engines run it") {
+  const ModelSpec quantised = load_model("gpt-oss-20b").spec;
+  CHECK(quantised.torch_dtype.empty());
+  CHECK(resolve(WorkloadRequest{}, quantised).dtype == DType::bfloat16);
+  const ModelSpec plain = load_model("gpt2").spec;
+  CHECK(plain.torch_dtype.empty());
+  CHECK(resolve(WorkloadRequest{}, plain).dtype == DType::float32);
+}
+
 TEST_CASE("dtype counts where its former name torch_dtype differs, and a note says so") {
   json config = preset_config("llama-3-8b");
   config["torch_dtype"] = "torch.bfloat16";
