@@ -27,6 +27,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+/// True if the words differ in dashes and underscores alone: "q4km" and "q4_k_m".
+bool differ_in_separators(std::string_view a, std::string_view b) {
+  const auto joined = [](std::string_view word) {
+    std::string text(word);
+    std::erase_if(text, [](char c) { return c == '-' || c == '_'; });
+    return text;
+  };
+  return joined(a) == joined(b);
+}
+
 /// Parts of `word` between dashes that are long enough to name a thing.
 std::vector<std::string_view> parts_of(std::string_view word) {
   constexpr std::size_t kShortestPart = 3;
@@ -65,7 +75,8 @@ std::vector<std::string> similar_words(std::string_view word, std::span<const st
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(word, candidate);
     const bool begins = word.size() >= 3 && candidate.starts_with(word);
-    if (distance <= std::max<std::size_t>(1, word.size() / 3) || begins) {
+    const bool is_close = distance <= std::max<std::size_t>(1, word.size() / 3);
+    if (is_close || begins || differ_in_separators(word, candidate)) {
       close.emplace_back(distance, candidate);
     }
   }

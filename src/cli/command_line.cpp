@@ -64,10 +64,25 @@ std::string path_of(const CLI::App& command) {
   return path_of(*command.get_parent()) + " " + command.get_name();
 }
 
+/// "MODEL_B is required" for the parser's "model_b is required": help shows MODEL_B.
+std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
+  constexpr std::string_view kRequired = " is required";
+  const std::string message = error.what();
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string type = option->get_type_name();
+    const std::string shown = type.substr(0, type.find('|'));
+    const bool is_missing =
+        option->get_positional() && message == option->get_single_name() + std::string(kRequired);
+    if (is_missing && std::ranges::none_of(shown, is_lower)) return shown + std::string(kRequired);
+  }
+  return message;
+}
+
 /// A hint that says how to get what is missing.
 std::string hint_for_missing(const CLI::ParseError& error) {
   const std::string message = error.what();
-  if (message == "model is required") {
+  if (message == "model is required" || message == "model_b is required") {
     return "name a preset, such as bert-base (`headroom presets` lists them), a config.json, a "
            "folder with one, or a GGUF file";
   }
@@ -77,19 +92,33 @@ std::string hint_for_missing(const CLI::ParseError& error) {
   return {};
 }
 
+/// Returns whether `unknown` stands where `command` takes a subcommand: the program takes nothing
+/// else, and other commands take optional arguments, too.
+bool is_mistyped_command(const CLI::App& app, const CLI::App& command, const std::string& unknown) {
+  if (unknown.empty() || unknown.starts_with("-")) return false;
+  return &command == &app || !detail::did_you_mean(unknown, subcommand_names(command)).empty();
+}
+
+Error unknown_command(const CLI::App& command, const std::string& word) {
+  std::string hint = detail::did_you_mean(word, subcommand_names(command));
+  if (hint.empty()) hint = fmt::format("`headroom{} --help` lists the commands", path_of(command));
+  return {ErrorCode::invalid_input, fmt::format("unknown command \"{}\"", word), {}, hint};
+}
+
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& arguments) {
   const CLI::App& command = deepest_parsed(app);
   // A bad value is an argument that is known.
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
+  if (is_mistyped_command(app, command, unknown)) return unknown_command(command, unknown);
   std::string hint = detail::did_you_mean_option(unknown, known_words(command));
   if (hint.empty() && unknown.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
   }
-  const std::string message =
-      unknown.empty() ? std::string(error.what()) : fmt::format("unknown argument \"{}\"", unknown);
+  const std::string message = unknown.empty() ? message_of(command, error)
+                                              : fmt::format("unknown argument \"{}\"", unknown);
   return {ErrorCode::invalid_input, message, {}, hint};
 }
 

@@ -159,6 +159,7 @@ TEST_CASE("a mistyped word gets the closest known one") {
   const std::vector<std::string> known{"bert-base", "bert-large", "gpt2", "llama-7b"};
   CHECK(did_you_mean("bert-bsae", known) == "did you mean bert-base?");
   CHECK(did_you_mean("gtp2", known) == "did you mean gpt2?");
+  CHECK(did_you_mean("q4km", std::vector<std::string>{"q4_k_m", "q8_0"}) == "did you mean q4_k_m?");
   CHECK(similar_words("bert", known) == std::vector<std::string>{"bert-base", "bert-large"});
   CHECK(did_you_mean("something else entirely", known).empty());
   CHECK(did_you_mean("", known).empty());
