@@ -286,7 +286,7 @@ Option add_device_count_or_auto(Command command, DeviceCount& count) {
     if (!count.fewest) count.given = parse_count(names, word, kDevices);
   };
   return command.add_text(
-      names, "INT|auto", set,
+      names, "N|auto", set,
       "Number of devices; auto: the fewest that fit, with the fastest plan (1)");
 }
 

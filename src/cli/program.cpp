@@ -33,14 +33,18 @@ void fill(Command root, int& status) {
       "  headroom diff llama-2-7b llama-3-8b --dtype bf16\n"
       "\n"
       "Configuration:\n"
-      "  ~/.config/headroom.toml, or the file that HEADROOM_CONFIG names, has defaults\n"
-      "  of options, and folders of own presets and machines: machine = \"h100-80gb\".\n"
+      "  ~/.config/headroom.toml, or the file that HEADROOM_CONFIG names, sets default\n"
+      "  options and folders of your own presets and machines: machine = \"h100-80gb\".\n"
       "  HEADROOM_MACHINE, HEADROOM_THREADS, HEADROOM_FORMAT, HEADROOM_PRESETS and\n"
-      "  HEADROOM_MACHINES precede it. headroom system shows the values.\n"
+      "  HEADROOM_MACHINES override it. headroom system shows the values.\n"
       "\n"
-      "Exit status: 0 success, 1 a verdict failed, 2 usage or bad input, 3 out of memory or a "
-      "file\n"
-      "cannot be read or written, 4 a bug in headroom; 128 + the signal that ended a run.");
+      "Exit status:\n"
+      "  0  success\n"
+      "  1  a verdict failed\n"
+      "  2  usage or bad input\n"
+      "  3  out of memory, or a file cannot be read or written\n"
+      "  4  a bug in headroom\n"
+      "  128 + N  signal N ended the run");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
       [&traffic](std::int64_t n) { traffic.input_tokens = n; }, "Tokens of each prompt (1024)")
       .group(kTrafficGroup)
       .excludes(trace);
-  root.add_text("--output-tokens,--output", "INT", set_output, "Tokens of each answer (256)")
+  root.add_text("--output-tokens,--output", "N", set_output, "Tokens of each answer (256)")
       .group(kTrafficGroup)
       .excludes(trace);
   add_count(

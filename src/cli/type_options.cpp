@@ -125,7 +125,7 @@ Option add_dtype_option(Command command, std::optional<DType>& dtype,
       .add_text("--dtype", kTypeWords, set,
                 std::string(description) +
                     "; fp32, fp16, half and bf16 are short forms; fp8 and int8 stand for --recipe "
-                    "w8a8-fp8 and w8a8")
+                    "w8a8-fp8 and w8a8, which convert weights and GEMMs, not activations")
       .group(kTypesGroup);
 }
 
