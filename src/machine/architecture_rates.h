@@ -35,7 +35,7 @@ struct ArchitectureRates {
   SourcedEfficiency training;
   double training_kernel_s = 5e-6;  ///< fixed, of a kernel in a training step
   ServingMatrix serving_matrix{0.50, 0.50, 0.50};
-  std::string_view serving_source = "as Hopper; GEMMs assumed";
+  std::string_view serving_source = "memory and network as on Hopper, no source for arithmetic";
   EfficiencyOrigin serving_origin = EfficiencyOrigin::assumed;
   /// Whole efficiencies of serving with GEMMs in 8 bits, where runs are published.
   std::optional<SourcedEfficiency> serving_8_bits{};

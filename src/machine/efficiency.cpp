@@ -61,7 +61,7 @@ constexpr TimeRanges kAssumedServingRange{2.3, 1};
 constexpr SourcedEfficiency kOther{
     {0.60, 0.60, 0.50}, kAssumed, "no published runs", alike(kAssumedRange)};
 
-constexpr SourcedEfficiency kLentByAmpere{kAmpereTraining.fractions, kAssumed, "as Ampere",
+constexpr SourcedEfficiency kLentByAmpere{kAmpereTraining.fractions, kAssumed, "as on Ampere",
                                           alike(kAssumedRange)};
 
 // Fixed times of kernels in a training step that no other work hides: launch, ramp and tail.
@@ -112,7 +112,7 @@ constexpr ArchitectureRates kArchitectureRates[] = {
     {.architecture = Architecture::ampere,
      .training = kAmpereTraining,
      .serving_matrix = kAmpereMatrix,
-     .serving_source = "GEMMs by training, the rest as Hopper",
+     .serving_source = "arithmetic from training on A100, memory and network as on Hopper",
      .serving_kernel = kAmpereKernel,
      .llama_cpp = LlamaCppDevices::nvidia},
     {.architecture = Architecture::ada,
@@ -124,7 +124,8 @@ constexpr ArchitectureRates kArchitectureRates[] = {
      .training = kHopperTraining,
      .training_kernel_s = kHopperTrainingKernel,
      .serving_matrix = kHopperMatrix,
-     .serving_source = "GEMMs by training, the rest by float8 serving",
+     .serving_source = "arithmetic from training on H100, memory and network from TensorRT-LLM "
+                       "in float8",
      .serving_origin = kPublished,
      .serving_8_bits = kHopperServing,
      .serving_kernel = kHopperKernel,
@@ -134,7 +135,8 @@ constexpr ArchitectureRates kArchitectureRates[] = {
      .training = kBlackwellTraining,
      .training_kernel_s = kBlackwellTrainingKernel,
      .serving_matrix = kBlackwellMatrix,
-     .serving_source = "GEMMs by kernels of engines, the rest as Hopper",
+     .serving_source = "arithmetic from single kernels of engines, memory and network as on "
+                       "Hopper",
      .serving_kernel = kHopperKernel,
      .host_bytes_per_s = kPcie5,
      .llama_cpp = LlamaCppDevices::nvidia},
