@@ -90,8 +90,14 @@ std::string detail::model_argument(const PlanQuestion& question) {
   const Model& model = question.model;
   if (!model.weight_files.empty()) return shell_word(model.weight_files);
   const std::optional<Preset> preset = find_preset(model.spec.name);
-  const bool has_repository = preset && !preset->repository.empty();
-  return shell_word(has_repository ? preset->repository : model.spec.name);
+  if (!preset) return "PATH";
+  return shell_word(preset->repository.empty() ? model.spec.name : preset->repository);
+}
+
+std::optional<std::string> detail::note_on_path(const PlanQuestion& question) {
+  const Model& model = question.model;
+  if (!model.weight_files.empty() || find_preset(model.spec.name)) return std::nullopt;
+  return "the config has no weights beside it: PATH is the folder or repository that has them";
 }
 
 std::int64_t detail::sequences_per_replica(const PlanQuestion& question,

@@ -8,8 +8,10 @@
 
 namespace headroom::detail {
 
-/// Name or path by which engines load the question's model.
+/// Name or path by which engines load the question's model; PATH for a config without weights.
 [[nodiscard]] std::string model_argument(const PlanQuestion& question);
+/// Says what PATH stands for; empty if the model has a name or files.
+[[nodiscard]] std::optional<std::string> note_on_path(const PlanQuestion& question);
 
 /// The number of sequences that run at once on each replica, rounded up.
 [[nodiscard]] std::int64_t sequences_per_replica(const PlanQuestion& question,

@@ -125,6 +125,7 @@ PlanMemory memory_of(const PlanQuestion& question, const PlanChoice& choice) {
 /// The command, with the settings that no engine here has an option for.
 EngineCommand finished(const CommandWords& words, const PlanQuestion& question,
                        const PlanChoice& choice, EngineCommand command) {
+  if (auto note = note_on_path(question)) command.notes.push_back(std::move(*note));
   note_cache(question, command);
   note_context_parallelism(choice, command);
   command.text = words.text();
