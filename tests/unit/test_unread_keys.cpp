@@ -435,6 +435,14 @@ TEST_CASE("sizes that the class fills in are listed") {
                                  "num_local_experts 8, num_experts_per_tok 2"});
 }
 
+TEST_CASE("sizes of experts are not listed as omitted by a model without experts") {
+  const auto file = data_folder() / "wild/nemotron-h-56b-base-8k.config.json";
+  for (const std::string& note : load_model(file.string()).spec.assumptions) {
+    CHECK(note.find("expert") == std::string::npos);
+    CHECK(note.find("moe") == std::string::npos);
+  }
+}
+
 TEST_CASE("towers without a config are counted with their class's sizes, and a note says so") {
   json config = tower("gemma3");
   const Integer whole = parameters_of(read(config));

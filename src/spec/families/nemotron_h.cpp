@@ -2,6 +2,8 @@
 // feed-forward network or experts (NVIDIA, arXiv 2504.03624; transformers, models/nemotron_h).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "../common_keys.h"
 #include "../decoder.h"
 #include "../family.h"
@@ -108,6 +110,19 @@ ExpertsSpec read_nemotron_experts(ConfigReader& config) {
   return experts;
 }
 
+/// A model without blocks of experts has none of their sizes, even if its config states some.
+std::optional<ExpertsSpec> read_experts_of(const std::vector<NemotronBlock>& blocks,
+                                           ConfigReader& config) {
+  if (std::ranges::find(blocks, NemotronBlock::experts) != blocks.end()) {
+    return read_nemotron_experts(config);
+  }
+  config.ignore({"n_routed_experts", "num_local_experts", "num_experts_per_tok",
+                 "moe_intermediate_size", "n_group", "topk_group", "norm_topk_prob",
+                 "routed_scaling_factor", "moe_shared_expert_intermediate_size", "moe_latent_size",
+                 "n_shared_experts", "moe_shared_expert_overlap"});
+  return std::nullopt;
+}
+
 void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 8;
@@ -133,7 +148,7 @@ void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   nothing.causal = true;
   const FfnSpec network = stack.ffn;
   FfnSpec experts = network;
-  experts.experts = read_nemotron_experts(config);
+  experts.experts = read_experts_of(blocks, config);
   stack.ffn.kind = FfnKind::none;
   const FfnSpec none = stack.ffn;
   stack.variants = {{state_space_layer(read_nemotron_mamba(config, stack.norm)), none},
