@@ -139,6 +139,7 @@ enum class Symbol : std::uint8_t {
   num_attention_heads,          ///< h: query heads
   num_key_value_heads,          ///< g: key and value heads
   n_groups,                     ///< ζ: groups of state-space heads that share B and C
+  linear_num_key_heads,         ///< η: heads of a gated delta layer's queries and keys
   head_dim,                     ///< k: dimensions of a query or key head
   value_head_dim,               ///< v: dimensions of a value head
   sliding_window,               ///< w: keys in the window

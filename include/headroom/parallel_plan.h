@@ -66,7 +66,8 @@ struct StackLayers {
 struct ShardingLimits {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;
-  std::int64_t state_groups = 1;  ///< of state-space heads
+  std::int64_t state_groups = 1;     ///< of state-space heads
+  std::int64_t delta_key_heads = 0;  ///< of gated delta layers; 0 without these
   /// Greatest common divisor of all FFN intermediate sizes; 0 without an FFN.
   std::int64_t intermediate_size = 0;
   StackLayers layers;
@@ -96,6 +97,7 @@ enum class PlanRule {
   tensor_heads,
   tensor_key_value_heads,
   tensor_state_groups,
+  tensor_delta_key_heads,
   tensor_intermediate_size,
   tensor_uniform_layers,
   sequence_needs_tensor,
@@ -143,6 +145,10 @@ enum class PlanRule {
 /// The first rule that `plan` breaks, if any.
 [[nodiscard]] std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
                                                   const ShardingLimits& limits) noexcept;
+
+/// The rule that every plan with tensor parallelism breaks, whatever its degree: how ranks divide
+/// this model's layers is not modelled. Empty where some degree may be legal.
+[[nodiscard]] std::optional<PlanRule> rule_against_tensor(const ShardingLimits& limits) noexcept;
 
 /// Consecutive layers [begin, end), counted through both stacks: the encoder's come first.
 struct LayerRange {

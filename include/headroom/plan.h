@@ -342,6 +342,14 @@ struct FixedDegrees {
 /// collectives beside GEMMs, activations on the host, a loss in chunks.
 void require_legal(const FixedDegrees& fixed, const Load& load, const ShardingLimits& limits);
 
+/// A note for a search over at most `devices` devices: its plans have no tensor parallelism, since
+/// headroom does not model how ranks divide the model. Empty for one device or a given degree.
+///
+///   tensor parallelism is not modelled for this model: its attention reads compressed keys; …
+[[nodiscard]] std::optional<std::string> note_on_tensor(const ShardingLimits& limits,
+                                                        const FixedDegrees& fixed,
+                                                        std::int64_t devices);
+
 /// A part of a search: one of `parts` equal parts of the space.
 struct SearchShare {
   std::int64_t part = 0;

@@ -50,12 +50,18 @@ Wording wording_of(const PlanViolation& violation) {
                       "of them",
                       plan.tensor, limits.state_groups),
           "choose a divisor or a multiple of the number of groups"};
+    case PlanRule::tensor_delta_key_heads:
+      return {fmt::format("--tp {} does not divide {} key heads of gated delta layers", plan.tensor,
+                          limits.delta_key_heads),
+              "choose a divisor of the number of key heads"};
     case PlanRule::tensor_intermediate_size:
       return {fmt::format("--tp {} does not divide every FFN intermediate size", plan.tensor),
               fmt::format("choose a divisor of {}", limits.intermediate_size)};
     case PlanRule::tensor_uniform_layers:
-      return {"--tp requires layers of equal size, and some of this model's differ",
-              "leave out --tp"};
+      return {
+          "--tp does not divide layers with heads or intermediate sizes of their own, nor those "
+          "without an output projection",
+          "leave out --tp"};
     case PlanRule::sequence_needs_tensor:
       return {"--sp requires --tp > 1", "add --tp, or leave out --sp"};
     case PlanRule::sequence_trains:

@@ -3,6 +3,24 @@
 #include "builder.h"
 
 namespace headroom::detail {
+namespace {
+
+struct DeltaHeads {
+  Expr keys;  ///< of queries and keys
+  Expr values;
+};
+
+/// Value heads are a multiple of the key heads that they share, so that a rank with some key heads
+/// has their value heads. Numbers where another layer has another number of key heads.
+DeltaHeads delta_heads(const GatedDeltaSpec& spec, const Bindings& sizes) {
+  const bool divides = sizes.get(Symbol::linear_num_key_heads) == Integer{spec.num_key_heads} &&
+                       spec.num_key_heads != 0 && spec.num_value_heads % spec.num_key_heads == 0;
+  if (!divides) return {Integer{spec.num_key_heads}, Integer{spec.num_value_heads}};
+  const Expr keys = Symbol::linear_num_key_heads;
+  return {keys, Integer{spec.num_value_heads / spec.num_key_heads} * keys};
+}
+
+}  // namespace
 
 TensorId GraphBuilder::delta_projection(const StackContext& stack, const std::string& path,
                                         const Expr& width, TensorId input) {
@@ -36,11 +54,7 @@ std::vector<TensorId> GraphBuilder::delta_rates(const StackContext& stack, const
 TensorId GraphBuilder::gated_delta(const StackContext& stack, TensorId hidden) {
   const GatedDeltaSpec& spec = *stack.attention->gated_delta;
   const Expr rows = stack.rows();
-  // Multiples of h only together, since the value heads share the key heads.
-  const Integer attention_heads = graph_.sizes.get(Symbol::num_attention_heads).value_or(0);
-  const bool divides = attention_heads != 0 && spec.num_key_heads % attention_heads == 0;
-  const Expr key_heads = divides ? heads_of(spec.num_key_heads) : Expr(Integer{spec.num_key_heads});
-  const Expr heads = divides ? heads_of(spec.num_value_heads) : Expr(Integer{spec.num_value_heads});
+  const auto [key_heads, heads] = delta_heads(spec, graph_.sizes);
   const Expr keys = key_heads * Integer{spec.key_head_dim};
   const Expr values = heads * Integer{spec.value_head_dim};
   const Expr decays =

@@ -109,6 +109,15 @@ Integer state_groups(const StackSpec& stack) {
   return 0;
 }
 
+/// Key heads of a stack's first gated delta layer; 0 without one.
+Integer delta_key_heads(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const auto& delta = stack.attention_of(variant).gated_delta;
+    if (delta) return delta->num_key_heads;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Bindings sizes_of(const ModelSpec& spec) {
@@ -123,6 +132,7 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::num_attention_heads, attention.num_attention_heads);
   sizes.set(Symbol::num_key_value_heads, attention.num_key_value_heads);
   sizes.set(Symbol::n_groups, state_groups(stack));
+  sizes.set(Symbol::linear_num_key_heads, delta_key_heads(stack));
   sizes.set(Symbol::head_dim, attention.head_dim);
   sizes.set(Symbol::value_head_dim, attention.value_head_dim);
   sizes.set(Symbol::sliding_window, traits_of(spec).window.size);

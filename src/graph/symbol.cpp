@@ -60,6 +60,8 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::num_attention_heads, "h", "h", "num_attention_heads", {}},
     {Symbol::num_key_value_heads, "g", "g", "num_key_value_heads", {}},
     {Symbol::n_groups, "ζ", "\\zeta", "n_groups", "groups of state-space heads"},
+    {Symbol::linear_num_key_heads, "η", "\\eta", "linear_num_key_heads",
+     "key heads of gated delta layers"},
     {Symbol::head_dim, "k", "k", "head_dim", {}},
     {Symbol::value_head_dim, "v", "v", "value_head_dim", {}},
     {Symbol::sliding_window, "w", "w", "sliding_window", {}},

@@ -1,6 +1,7 @@
 #include "headroom/device_choice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -60,6 +61,12 @@ bool has_llama_cpp_column(const DeviceQuestion& question) {
   });
 }
 
+/// note_on_tensor of all machines' searches.
+std::optional<std::string> note_on_tensor_of(const DeviceQuestion& question) {
+  const Graph graph = build_graph(question.model.spec, {Phase::prefill, question.query.attention});
+  return note_on_tensor(limits_of(graph, question.load.seq_len), {}, question.most_devices);
+}
+
 /// Fills the column of one type of weights. Formulas compile once for all machines.
 void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<DeviceRow>& rows) {
   const PlanQuery query = query_with(question, question.weights[column]);
@@ -82,6 +89,29 @@ void add_fits(const DeviceQuestion& question, std::size_t column, std::vector<De
 
 bool holds_nothing(const DeviceRow& row) {
   return std::ranges::none_of(row.fewest, [](const auto& fewest) { return fewest.has_value(); });
+}
+
+bool joins_devices(const DeviceRow& row) {
+  return std::ranges::any_of(row.fewest, [](const auto& fewest) {
+    return fewest && fewest->choice.parallel.devices() > 1;
+  });
+}
+
+/// A note on the machines whose devices are joined by an assumed link; empty without any.
+std::optional<std::string> note_on_links(const DeviceQuestion& question,
+                                         const std::vector<DeviceRow>& rows) {
+  constexpr std::size_t kMostNames = 4;
+  std::vector<std::string> names;
+  for (const DeviceRow& row : rows) {
+    const auto machine = std::ranges::find(question.machines, row.machine, &MachineProfile::name);
+    if (!machine->interconnect && joins_devices(row)) names.push_back(row.machine);
+  }
+  if (names.empty()) return std::nullopt;
+  const std::size_t more = names.size() - std::min(names.size(), kMostNames);
+  names.resize(names.size() - more);
+  const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
+  return fmt::format("the interconnect of {}{} is unknown: {}", fmt::join(names, ", "), others,
+                     assumed_interconnect().source);
 }
 
 /// Orders by the first type of weights that tells two machines apart.
@@ -119,6 +149,12 @@ void require_answerable(const DeviceQuestion& question) {
 
 }  // namespace
 
+bool holds_first_type(const DeviceRow& row) noexcept { return row.fewest.front().has_value(); }
+
+bool any_holds_first_type(const DeviceChoiceReport& report) noexcept {
+  return std::ranges::any_of(report.rows, holds_first_type);
+}
+
 DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
   require_answerable(question);
   keep_smaller_types(question);
@@ -136,6 +172,8 @@ DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
   }
   std::erase_if(report.rows, holds_nothing);
   report.notes = question.notes;
+  if (auto note = note_on_links(question, report.rows)) report.notes.push_back(std::move(*note));
+  if (auto note = note_on_tensor_of(question)) report.notes.push_back(std::move(*note));
   if (has_llama_cpp_column(question)) {
     report.notes.emplace_back(
         "weights in ggml's blocks: times are of llama.cpp's kernels, on devices where those are "

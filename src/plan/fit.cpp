@@ -203,7 +203,8 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
 PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const PlanSearcher& search) {
   Planner planner(question.model.spec, question.query, question.rates);
   require_cache(question, planner);
-  require_legal(space.fixed, question.load, planner.limits(question.load.seq_len));
+  const ShardingLimits limits = planner.limits(question.load.seq_len);
+  require_legal(space.fixed, question.load, limits);
   space.devices = question.devices;
   space.load = question.load;
   const auto start = std::chrono::steady_clock::now();
@@ -227,6 +228,8 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const Plan
     report.neighbours = neighbours_of(planner, report.plans.front().choice, question.load);
   }
   report.notes = detail::notes_of(question);
+  auto note = note_on_tensor(limits, space.fixed, question.devices);
+  if (note) report.notes.push_back(std::move(*note));
   const PlanResult* const shown = !report.plans.empty() ? &report.plans.front()
                                   : report.least        ? &*report.least
                                                         : nullptr;

@@ -86,6 +86,14 @@ bool divides_state_groups(const Graph& graph) {
   });
 }
 
+/// True if a plan divides the heads of gated delta layers.
+bool divides_delta_heads(const Graph& graph) {
+  return any_node(graph, [](const Node& node) {
+    const auto* const delta = std::get_if<GatedDelta>(&node.op);
+    return delta != nullptr && delta->key_heads.degree(Symbol::linear_num_key_heads) > 0;
+  });
+}
+
 /// RWKV's layers shift whole rows, and have no attention heads to divide. A model of state-space
 /// layers alone has none either: their own heads are divided as multiples of attention heads.
 bool has_recurrence_or_convolution(const Graph& graph) {
@@ -152,6 +160,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.heads = std::max<std::int64_t>(1, size(Symbol::num_attention_heads));
   limits.kv_heads = std::max<std::int64_t>(1, size(Symbol::num_key_value_heads));
   if (divides_state_groups(graph)) limits.state_groups = size(Symbol::n_groups);
+  if (divides_delta_heads(graph)) limits.delta_key_heads = size(Symbol::linear_num_key_heads);
   for (const Symbol width : {Symbol::intermediate_size, Symbol::moe_intermediate_size,
                              Symbol::shared_intermediate_size}) {
     limits.intermediate_size = std::gcd(limits.intermediate_size, size(width));

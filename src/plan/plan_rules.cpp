@@ -26,6 +26,7 @@ constexpr Requirement kRequirements[] = {
      "tensor must divide num_key_value_heads or be a multiple of it"},
     {PlanRule::tensor_state_groups,
      "tensor must divide the groups of state-space heads or be a multiple of them"},
+    {PlanRule::tensor_delta_key_heads, "tensor must divide the key heads of gated delta layers"},
     {PlanRule::tensor_intermediate_size, "tensor must divide every FFN intermediate size"},
     {PlanRule::tensor_uniform_layers,
      "tensor requires the same heads and intermediate size in every layer, and output projections"},
@@ -108,6 +109,7 @@ std::optional<PlanRule> broken_tensor_rule(const ParallelPlan& plan,
   };
   if (!splits(limits.kv_heads)) return PlanRule::tensor_key_value_heads;
   if (!splits(limits.state_groups)) return PlanRule::tensor_state_groups;
+  if (!divides(plan.tensor, limits.delta_key_heads)) return PlanRule::tensor_delta_key_heads;
   if (!divides(plan.tensor, limits.intermediate_size)) return PlanRule::tensor_intermediate_size;
   if (plan.tensor > 1 && !limits.uniform_layers) return PlanRule::tensor_uniform_layers;
   return std::nullopt;
@@ -170,6 +172,14 @@ std::optional<PlanRule> broken_overlap_rule(const ParallelPlan& plan,
 
 std::string_view requirement_of(PlanRule rule) noexcept {
   return kRequirements[static_cast<std::size_t>(rule)].text;
+}
+
+std::optional<PlanRule> rule_against_tensor(const ShardingLimits& limits) noexcept {
+  ParallelPlan plan;
+  plan.tensor = 2;
+  if (const auto rule = broken_layer_rule(plan, limits)) return rule;
+  if (!limits.uniform_layers) return PlanRule::tensor_uniform_layers;
+  return std::nullopt;
 }
 
 std::optional<PlanRule> broken_rule(const ParallelPlan& plan,

@@ -64,6 +64,22 @@ inline Integer forward_flops(const Graph& rank, const Workload& workload,
       .total.forward.matrix_flops.evaluate(values_on(rank, workload, plan));
 }
 
+inline ParallelPlan tensor_plan(std::int64_t ranks, SequenceParallel sequence) {
+  ParallelPlan plan;
+  plan.tensor = ranks;
+  plan.sequence = sequence;
+  return plan;
+}
+
+/// Parameters of the weights that tensor parallelism does not divide.
+inline Integer replicated_parameters(const Graph& rank) {
+  Integer count = 0;
+  for (const Weight& weight : rank.weights) {
+    if (!is_divided(weight)) count += (weight.repeat * weight.elements()).evaluate(rank.sizes);
+  }
+  return count;
+}
+
 /// A planner of training with fused attention on an H100.
 inline Planner h100_trainer(const ModelSpec& spec) {
   PlanQuery query;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gpt_models.h"
-#include "headroom/plan.h"
+#include "headroom/plan_report.h"
 
 namespace headroom::test {
 namespace {
@@ -67,6 +67,37 @@ TEST_CASE("the best plan is the fastest of all fitting plans, enumerated one by 
   CHECK(search.fitting == fitting);
   REQUIRE_FALSE(search.best.empty());
   CHECK(search.best.front().iteration_s == fastest);
+}
+
+TEST_CASE("a note names why no plan of a search has tensor parallelism") {
+  const auto note = [](const char* model, const FixedDegrees& fixed, std::int64_t devices) {
+    const Graph graph = build_graph(load_model(model).spec, {Phase::prefill});
+    return note_on_tensor(limits_of(graph, 128), fixed, devices);
+  };
+  CHECK(note("deepseek-v4-flash", {}, 8) ==
+        "tensor parallelism is not modelled for this model: its attention reads compressed keys; "
+        "plans with it may be faster");
+  CHECK(note("mamba2-780m", {}, 8).value_or("").find("without attention") != std::string::npos);
+  CHECK_FALSE(note("deepseek-v4-flash", {}, 1).has_value());
+  FixedDegrees one_rank;
+  one_rank.tensor = 1;
+  CHECK_FALSE(note("deepseek-v4-flash", one_rank, 8).has_value());
+  for (const char* const divided : {"llama-3-8b", "qwen3.5-122b-a10b", "deepseek-v3"}) {
+    CHECK_FALSE(note(divided, {}, 8).has_value());
+  }
+}
+
+TEST_CASE("a report on the best plans says where tensor parallelism is not among them") {
+  PlanQuestion question;
+  question.model = load_model("deepseek-v4-flash");
+  question.rates = device_rates(find_machine("h200-141gb"), Purpose::serve, DType::bfloat16);
+  question.devices = 4;
+  question.load = {4, 4096};
+  const PlanReport report = make_plan_report(question, {});
+  REQUIRE_FALSE(report.plans.empty());
+  CHECK(report.plans.front().choice.parallel.tensor == 1);
+  REQUIRE_FALSE(report.notes.empty());
+  CHECK(report.notes.back().starts_with("tensor parallelism is not modelled for this model"));
 }
 
 TEST_CASE("the number of threads does not change the result") {

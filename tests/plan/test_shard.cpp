@@ -25,22 +25,6 @@ Expr bytes_of_layer(const ModelSpec& spec, const ParallelPlan& plan, Recompute r
   return collapse(in_whole_sizes(collapse(bytes, relations_of(workload)), whole), whole.relations);
 }
 
-ParallelPlan tensor_plan(std::int64_t ranks, SequenceParallel sequence) {
-  ParallelPlan plan;
-  plan.tensor = ranks;
-  plan.sequence = sequence;
-  return plan;
-}
-
-/// Parameters of the weights that tensor parallelism does not divide.
-Integer replicated_parameters(const Graph& rank) {
-  Integer count = 0;
-  for (const Weight& weight : rank.weights) {
-    if (!is_divided(weight)) count += (weight.repeat * weight.elements()).evaluate(rank.sizes);
-  }
-  return count;
-}
-
 }  // namespace
 
 // arXiv 2205.05198, equations 1 to 4 and section 5. 8·b·s are the means and deviations of the two
