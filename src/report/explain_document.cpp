@@ -14,12 +14,19 @@
 namespace headroom::detail {
 namespace {
 
+/// Letters of a rule's name that its formula has, too: the literature's N and D are no symbols.
+void note_letters(const RuleOfThumb& rule, Legend& legend) {
+  for (const Symbol symbol : symbols_in(rule.name)) {
+    if (rule.formula.degree(symbol) > 0) legend.note(format(symbol));
+  }
+}
+
 /// Symbols of all formulas and rules, for the legend.
 Legend legend_of(const ExplainReport& report) {
   Legend legend;
   legend.note(format(report.whole.formula));
   for (const ExplainedFigure& part : report.parts) legend.note(format(part.formula));
-  for (const RuleOfThumb& rule : report.rules) legend.note(rule.name);
+  for (const RuleOfThumb& rule : report.rules) note_letters(rule, legend);
   if (report.ffn_crossover) legend.note(describe(*report.ffn_crossover));
   return legend;
 }

@@ -1,6 +1,7 @@
 // The legend of the letters in formulas.
 #include <doctest/doctest.h>
 
+#include "headroom/report.h"
 #include "legend.h"
 
 namespace headroom::test {
@@ -32,6 +33,17 @@ TEST_CASE("a legend defines the letters of definitions, too, and wraps") {
   CHECK(lines[0].text == "b batch_size · s seq_len · t visible_keys = p + s");
   CHECK(lines[2].label.empty());
   CHECK(lines[2].text == "p past_len · g num_key_value_heads · k head_dim · w sliding_window");
+}
+
+// D of 6·N·D is tokens, and as a symbol visual tokens, of M images.
+TEST_CASE("the letters of a rule of thumb are symbols only where its formula has them") {
+  WorkloadRequest training;
+  training.phase = Phase::train;
+  const ExplainReport report = make_explain_report(load_model("gpt2"), training, Subject::training);
+  const std::string text = render(report, {Format::table, Detail::summary, 0, Colour::off});
+  CHECK(text.find("6·N·D") != std::string::npos);
+  CHECK(text.find("= 1 batch_size") != std::string::npos);
+  CHECK(text.find("images") == std::string::npos);
 }
 
 TEST_CASE("a report without formulas has no legend") { CHECK(Legend().lines().empty()); }
