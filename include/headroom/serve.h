@@ -68,6 +68,11 @@ struct SchedulerLimits {
   std::int64_t prefill_replicas = 0;
 };
 
+/// vLLM's defaults of a server on a device: 1,024 sequences and 8,192 tokens of a step where it has
+/// 70 GiB or more and is no A100, else 256 and 2,048 (EngineArgs.get_batch_defaults,
+/// vllm/engine/arg_utils.py).
+[[nodiscard]] SchedulerLimits default_limits(const DeviceRates& rates);
+
 // Drafters of speculative decoding.
 
 /// A module for multi-token prediction: one more layer of the model, and its head (arXiv

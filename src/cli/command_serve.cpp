@@ -62,6 +62,13 @@ std::optional<Speculation> speculation_of(const ServeCommand& command) {
   return Speculation{drafter_of(command), command.draft_tokens, *command.acceptance};
 }
 
+/// Fills in the scheduler's limits that the options leave to the device.
+void set_limits(const ServeCommand& command, ServeQuestion& question) {
+  const SchedulerLimits known = default_limits(question.plan.rates);
+  question.limits.max_sequences = command.max_sequences.value_or(known.max_sequences);
+  question.limits.batched_tokens = command.batched_tokens.value_or(known.batched_tokens);
+}
+
 /// Fills in what the options leave to the requests.
 ServeQuestion question_without_plan(ServeCommand& command) {
   PlanOptions& options = command.options;
@@ -87,6 +94,7 @@ ServeQuestion served_question(ServeCommand& command) {
   }
   ServeQuestion question = question_without_plan(command);
   question.plan = question_of(options);
+  set_limits(command, question);
   return question;
 }
 
@@ -119,6 +127,7 @@ std::vector<ServeQuestion> questions_of(ServeCommand& command) {
   std::map<std::string, double> unused = command.hour_prices;
   for (const MachineProfile& machine : machines_of(command.machines)) {
     question.plan.rates = engine_rates(machine, question.plan.model.spec, question.plan.query);
+    set_limits(command, question);
     question.price_per_hour.reset();
     const auto price = command.hour_prices.find(machine.name);
     if (price != command.hour_prices.end()) question.price_per_hour = price->second;

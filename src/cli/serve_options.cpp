@@ -71,13 +71,15 @@ void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
   constexpr CountRange kBlockTokens{1, 65536};
   SchedulerLimits& limits = command->question.limits;
   add_count(
-      root, "--max-sequences", kSequences, [&limits](std::int64_t n) { limits.max_sequences = n; },
-      "Concurrent sequences per replica, vLLM's max_num_seqs (256)")
+      root, "--max-sequences", kSequences,
+      [command](std::int64_t n) { command->max_sequences = n; },
+      "Concurrent sequences per replica, vLLM's max_num_seqs (as vLLM on the device: 1024 from 70 "
+      "GiB on but on an A100, else 256)")
       .group(kSchedulerGroup);
   add_count(
       root, "--batched-tokens", kBatchedTokens,
-      [&limits](std::int64_t n) { limits.batched_tokens = n; },
-      "Tokens per step, vLLM's max_num_batched_tokens (2048)")
+      [command](std::int64_t n) { command->batched_tokens = n; },
+      "Tokens per step, vLLM's max_num_batched_tokens (likewise 8192 or 2048)")
       .group(kSchedulerGroup);
   add_count(
       root, "--block-tokens", kBlockTokens, [&limits](std::int64_t n) { limits.block_tokens = n; },
@@ -147,8 +149,8 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   const Choices<TargetSteps> steps{{"predicted", TargetSteps::predicted},
                                    {"slowest", TargetSteps::slowest}};
   add_choice(root, "--steps", targets.steps, steps,
-             "Steps with which the targets must be met: as long as predicted, or the slowest of "
-             "nine of ten runs (predicted)")
+             "Step times at which the targets must be met: as predicted, or the slowest of nine of "
+             "ten runs (predicted)")
       .group(kTargetGroup);
   add_count(
       root, "--most-devices", kMostSearched,

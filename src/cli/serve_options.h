@@ -19,6 +19,8 @@ struct ServeCommand {
   std::optional<double> rate;
   std::optional<std::int64_t> users;
   std::optional<std::int64_t> requests;
+  std::optional<std::int64_t> max_sequences;   ///< empty: as vLLM on the device
+  std::optional<std::int64_t> batched_tokens;  ///< likewise
   std::string trace;
   std::string drafter = "mtp";
   std::int64_t draft_tokens = 3;

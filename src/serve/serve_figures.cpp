@@ -18,6 +18,16 @@ std::string_view name_of(Admission admission) noexcept {
   return "prompt";
 }
 
+SchedulerLimits default_limits(const DeviceRates& rates) {
+  constexpr Integer kLarge = Integer{70} << 30U;
+  SchedulerLimits limits;
+  const bool is_a100 = rates.name.find("a100") != std::string::npos;
+  if (rates.memory_bytes < kLarge || is_a100) return limits;
+  limits.max_sequences = 1024;
+  limits.batched_tokens = 8192;
+  return limits;
+}
+
 std::string_view name_of(LatencyKind latency) noexcept {
   switch (latency) {
     case LatencyKind::ttft:

@@ -9,6 +9,20 @@
 
 namespace headroom::test {
 
+TEST_CASE("a server's limits are vLLM's by memory, but for an A100") {
+  const auto limits_on = [](const char* machine) {
+    return default_limits(device_rates(find_machine(machine), Purpose::serve, DType::bfloat16));
+  };
+  for (const char* const machine : {"h100-80gb", "mi300x", "h200-141gb"}) {
+    CHECK(limits_on(machine).max_sequences == 1024);
+    CHECK(limits_on(machine).batched_tokens == 8192);
+  }
+  for (const char* const machine : {"a100-80gb", "l40s", "rtx-4090"}) {
+    CHECK(limits_on(machine).max_sequences == 256);
+    CHECK(limits_on(machine).batched_tokens == 2048);
+  }
+}
+
 TEST_CASE("a lone request takes one prefill pass and its decode steps") {
   const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 300));
   Planner planner = planner_of(question);
