@@ -205,7 +205,8 @@ void add_training(Command command, PlanOptions& options) {
   training(command.add_text(
       "--recompute", "none|selective|full|every=K|MODULES", set_recompute,
       "Activation recomputation: none, selective (core_attn), full, every K layers, or the modules "
-      "core_attn,layernorm,mla_up_proj,mlp,moe,moe_act,shared_experts that are named (none)"));
+      "that are named, with commas between them: core_attn, layernorm, mla_up_proj, mlp, moe, "
+      "moe_act, shared_experts (none)"));
   const Choices<Zero> stages{
       {"0", Zero::none}, {"1", Zero::optimizer}, {"2", Zero::gradients}, {"3", Zero::weights}};
   training(add_choice(command, "--zero", options.fixed.zero, stages, "ZeRO stage; 3 is FSDP (0)"));
@@ -364,7 +365,8 @@ namespace {
 
 void add_engine(Command command, PlanOptions& options) {
   add_choice(command, "--engine", options.engine, engine_choices(),
-             "Show the command line of an engine that runs the plan; llama.cpp: by its own rates");
+             "Show the command line with which an engine runs the plan; llama.cpp also sets its "
+             "own rates");
 }
 
 }  // namespace
