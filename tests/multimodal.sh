@@ -7,7 +7,7 @@ set -euo pipefail
 headroom=$(readlink -f "$1")
 config=$(readlink -f "$2")
 token=$3
-inputs=(--images 1) note="text alone" words="1 image of" tower=vision_tower
+inputs=(--images 1) note="text only" words="1 image of" tower=vision_tower
 if [[ ${4:-} == sound ]]; then
   inputs=(--audio 1 --audio-seconds 1) note="no sound" words="1 clip of 1 s" tower=audio_tower
 fi

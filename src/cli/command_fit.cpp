@@ -133,7 +133,8 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
 void add_fit(Command root, int& status) {
   auto fit = std::make_shared<FitCommand>();
   Command command = root.add_command(
-      "fit", "Check whether a model fits on devices, and the largest batch and context that do");
+      "fit",
+      "Check whether a model fits on devices, and find the largest batch and context that fit");
   add_plan_options(command, fit->options, MachineNeed::optional);
   add_device_choice_options(command, fit->choice);
   add_split_options(command, fit->split);

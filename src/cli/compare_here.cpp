@@ -34,9 +34,8 @@ MachineProfile profile_or_calibrate(measured::Backend backend, std::vector<std::
   const std::string backend_option =
       backend == default_backend() ? "" : fmt::format(" --backend {}", name_of(backend));
   notes.push_back(
-      fmt::format("{}; used a quick calibration: `headroom calibrate{}`, under a "
-                  "minute, predicts more "
-                  "accurately",
+      fmt::format("{}; used a quick calibration: `headroom calibrate{}` takes under a minute and "
+                  "predicts more accurately",
                   why, backend_option));
   StoredProfile stored =
       calibrate_here({backend, measured::Effort::quick, {}}, Storing::if_possible);
@@ -50,7 +49,7 @@ void note_quick_gemms(const MachineProfile& machine, const std::vector<std::stri
   if (quick.empty()) return;
   notes.push_back(fmt::format(
       "GEMMs of {} weights were measured quickly; `headroom calibrate "
-      "--weights {}`, some seconds, predicts more accurately",
+      "--weights {}` takes a few seconds and predicts more accurately",
       fmt::join(quick, " and "), detail::lower_case(fmt::format("{}", fmt::join(quick, ",")))));
 }
 
@@ -84,7 +83,7 @@ struct RunWeights {
 RunWeights as_float32(RunWeights run, std::vector<std::string>& notes) {
   notes.push_back(
       fmt::format("compare predicts and runs random float32 weights: calibrations have no rates "
-                  "for those of {}, which measure runs",
+                  "for the weights of {}, which `headroom measure` runs",
                   run.model.weight_files));
   run.request.weights = WeightType::float32;
   run.in_groups = run.from_files = false;

@@ -124,8 +124,7 @@ std::string note_on_audio(const Workload& workload, const ModelSpec& spec) {
   const bool hears = workload.audio.count > 0 || workload.phase == Phase::decode;
   if (!spec.audio_tower || hears) return {};
   return fmt::format(
-      "no sound: the audio tower counts as parameters and weights, without operators ({} adds "
-      "clips)",
+      "no sound: of the audio tower, only parameters and weights count ({} adds clips)",
       Setting::audio);
 }
 

@@ -106,8 +106,7 @@ std::string note_on_images(const Workload& workload, const ModelSpec& spec) {
            "sets on pixels or tokens are not applied";
   }
   return fmt::format(
-      "text alone: the image tower counts as parameters and weights, without operators ({} adds "
-      "images)",
+      "text only: of the image tower, only parameters and weights count ({} adds images)",
       Setting::images);
 }
 

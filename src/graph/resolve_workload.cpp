@@ -396,12 +396,11 @@ std::vector<std::string> notes_on_config(const ModelSpec& spec) {
     return weight.use == CountedUse::part_not_run && weight.role == WeightRole::head;
   };
   if (std::ranges::any_of(spec.counted_only, is_head_not_run)) {
-    notes.push_back(fmt::format(
-        "the head of {} counts as parameters and weights, without operators", spec.architecture));
+    notes.push_back(
+        fmt::format("the head of {} counts as parameters and weights only", spec.architecture));
   }
   if (std::ranges::any_of(spec.counted_only, is_not_run)) {
-    notes.emplace_back(
-        "parts outside the text model count as parameters and weights, without operators");
+    notes.emplace_back("parts outside the text model count as parameters and weights only");
   }
   return notes;
 }

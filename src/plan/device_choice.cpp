@@ -176,8 +176,7 @@ DeviceChoiceReport make_device_choice_report(DeviceQuestion question) {
   if (auto note = note_on_tensor_of(question)) report.notes.push_back(std::move(*note));
   if (has_llama_cpp_column(question)) {
     report.notes.emplace_back(
-        "weights in ggml's blocks: times are of llama.cpp's kernels, on devices where those are "
-        "known");
+        "weights in ggml's blocks: times are those of llama.cpp's kernels on devices with results");
   }
   report.question = std::move(question);
   return report;

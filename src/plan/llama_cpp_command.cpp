@@ -59,12 +59,12 @@ void add_split_mode(const PlanQuestion& question, const ParallelPlan& plan, Comm
   if (plan.pipeline > 1) words.add("--split-mode", "layer");
   if (plan.tensor == 1) return;
   if (plan.pipeline > 1) {
-    command.notes.emplace_back("tensor and pipeline parallelism do not go together");
+    command.notes.emplace_back("tensor and pipeline parallelism cannot be combined");
     return;
   }
   words.add("--split-mode", "tensor");
   command.notes.emplace_back(
-      "--split-mode tensor is experimental, and some architectures are without it");
+      "--split-mode tensor is experimental, and some architectures do not support it");
   const auto& type = question.query.kv_cache.key_type;
   if (type && is_block_type(*type)) {
     command.notes.emplace_back("--split-mode tensor takes no quantised KV-cache");
@@ -74,7 +74,7 @@ void add_split_mode(const PlanQuestion& question, const ParallelPlan& plan, Comm
 void note_replicas(const ParallelPlan& plan, EngineCommand& command) {
   if (plan.data > 1) {
     command.notes.push_back(
-        fmt::format("start {} servers: one is one replica of the plan", plan.data));
+        fmt::format("start {} servers, one for each replica of the plan", plan.data));
   }
   if (plan.expert > 1) command.notes.emplace_back("expert parallelism has no option");
   if (plan.context > 1) command.notes.emplace_back("context parallelism has no option");

@@ -63,7 +63,7 @@ void add_sglang_adapters(const PlanQuestion& question, CommandWords& words,
   words.add("--max-lora-rank", adapter.rank);
   const bool all = adapter.targets == AdapterTargets::all;
   words.add("--lora-target-modules", all ? "all" : "q_proj k_proj v_proj o_proj");
-  command.notes.emplace_back("name the adapters by --lora-paths, or load them while it serves");
+  command.notes.emplace_back("name the adapters with --lora-paths, or load them while serving");
 }
 
 /// Types of the cache that are neither the activations' nor float8.
@@ -156,7 +156,7 @@ void note_replicas(const ParallelPlan& plan, EngineCommand& command) {
     }
   } else if (plan.data > 1) {
     command.notes.push_back(
-        fmt::format("start {} servers: one is one replica of the plan", plan.data));
+        fmt::format("start {} servers, one for each replica of the plan", plan.data));
   }
 }
 
@@ -189,8 +189,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
   note_nodes(question, choice,
-             "start it on each with --nnodes, --node-rank and --master-addr, or join them by Ray",
-             command);
+             "start it on each with --nnodes, --node-rank and --master-addr, or use Ray", command);
   return finished(words, question, choice, std::move(command));
 }
 
@@ -253,7 +252,7 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
         "a float8 KV-cache is set in the file of --extra_llm_api_options: kv_cache_config: {dtype: "
         "fp8}");
   }
-  note_nodes(question, choice, "start it by trtllm-llmapi-launch under mpirun or Slurm", command);
+  note_nodes(question, choice, "start it with trtllm-llmapi-launch under mpirun or Slurm", command);
   return finished(words, question, choice, std::move(command));
 }
 

@@ -82,7 +82,7 @@ void add_legend(const ClaimReport& report, Document& document) {
 
 std::string claim_verdict(const ClaimReport& report) {
   const std::string searched =
-      fmt::format("{} sums of at most 4 of {} terms in every unit",
+      fmt::format("{} sums of up to 4 of {} terms, in every unit",
                   with_separators(static_cast<Integer>(report.sums_tried)), report.terms_tried);
   if (report.explanations.empty()) return "no explanation among " + searched;
   const std::size_t more =

@@ -133,8 +133,9 @@ Document to_document(const PlanReport& report) {
   };
   add_device(question, document);
   if (!report.plans.empty()) add_host_link(question, report.plans.front().choice, document);
-  add("searched", fmt::format("{} legal plans, {} fit",
+  add("searched", fmt::format("{} legal plan{}, {} fit",
                               with_separators(static_cast<Integer>(report.search.evaluated)),
+                              report.search.evaluated == 1 ? "" : "s",
                               with_separators(static_cast<Integer>(report.search.fitting))));
   document.add_verdict("verdict", verdict_of(report), outcome_of(!report.plans.empty()));
   if (report.plans.empty()) return document;

@@ -107,7 +107,7 @@ TEST_CASE("images are counted in all, whatever the number of texts") {
 TEST_CASE("images take no tokens of the text, and without them a note says that it runs alone") {
   const ModelSpec spec = spec_of(compared_config("clip"));
   WorkloadRequest request;
-  CHECK(note_on_images(resolve(request, spec), spec).starts_with("text alone"));
+  CHECK(note_on_images(resolve(request, spec), spec).starts_with("text only"));
   request.images = 2;
   const Workload workload = resolve(request, spec);
   CHECK(workload.seq_len == 32);  // max_position_embeddings

@@ -189,7 +189,7 @@ TEST_CASE("the config of a whole Omni model counts its thinker, and a note says 
     CHECK(spec_of(config).assumptions.back() == "the talker and the vocoder are left out");
     config.erase("thinker_config");  // the class's own
     CHECK(spec_of(config).assumptions.front() ==
-          "the config describes no thinker: it has the default sizes");
+          "the config describes no thinker: the thinker has the default sizes");
   }
 }
 

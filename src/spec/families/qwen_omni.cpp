@@ -13,7 +13,8 @@ FamilyReader inside_whole(FamilyReader thinker) {
     const bool is_described = config.has("thinker_config");
     ConfigReader own = config.object_or_empty("thinker_config");
     if (!is_described) {
-      spec.assumptions.emplace_back("the config describes no thinker: it has the default sizes");
+      spec.assumptions.emplace_back(
+          "the config describes no thinker: the thinker has the default sizes");
     }
     own.ignore({"model_type", "architectures"});
     thinker.read(own, spec);

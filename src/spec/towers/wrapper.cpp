@@ -155,7 +155,7 @@ void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec
       break;
   }
   spec.assumptions.push_back(fmt::format(
-      "the config describes no tower: it has the default sizes of {}", spec.architecture));
+      "the config describes no tower: the tower has the default sizes of {}", spec.architecture));
 }
 
 void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
