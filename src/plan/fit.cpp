@@ -156,15 +156,14 @@ void note_recomputation(Planner& planner, PlanChoice choice, const Load& load,
                         name_of(recompute.modules)));
 }
 
-/// A note where the largest batch of a training step is that of one micro-batch per replica, which
-/// was not asked for.
+/// A note where the largest batch of a training step is that of the largest micro-batch, which
+/// grows with the batch (resolve).
 void note_micro_batch(const PlanRequest& request, const PlanResult& result,
                       std::vector<std::string>& notes) {
   if (request.micro_batch || result.largest_batch.value_or(0) == 0) return;
-  notes.push_back(fmt::format(
-      "each replica runs its sequences as one micro-batch ({} here): with smaller ones, gradients "
-      "accumulate over a batch of any size",
-      result.choice.micro_batch));
+  notes.emplace_back(
+      "the micro-batch grows with the batch, as none is given; with a fixed one, gradients "
+      "accumulate over a batch of any size");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_CASE("options of a step are refused where the plan has nothing for them") {
   CHECK(broken_rule(choice, {8, 197}, images) == PlanRule::loss_chunks_words);
 }
 
-TEST_CASE("a largest batch of one micro-batch per replica is noted, unless the user chose that") {
+TEST_CASE("a micro-batch that grows with the batch is noted, unless it is given") {
   const auto notes = [](const PlanRequest& request) {
     PlanQuestion question;
     question.model = load_model("gpt2");
@@ -55,9 +55,10 @@ TEST_CASE("a largest batch of one micro-batch per replica is noted, unless the u
     question.rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
     question.devices = request.choice.parallel.devices();
     question.load = {8, 1024};
-    return std::ranges::count(make_fit_report(question, request).notes,
-                              "each replica runs its sequences as one micro-batch (8 here): with "
-                              "smaller ones, gradients accumulate over a batch of any size");
+    return std::ranges::count(
+        make_fit_report(question, request).notes,
+        "the micro-batch grows with the batch, as none is given; with a fixed "
+        "one, gradients accumulate over a batch of any size");
   };
   PlanRequest request;
   CHECK(notes(request) == 1);
