@@ -148,7 +148,7 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
       .group(kTargetGroup);
   const Choices<TargetSteps> steps{{"predicted", TargetSteps::predicted},
                                    {"slowest", TargetSteps::slowest}};
-  add_choice(root, "--steps", targets.steps, steps,
+  add_choice(root, "--targets-for", targets.steps, steps,
              "Step times at which the targets must be met: as predicted, or the slowest of nine of "
              "ten runs (predicted)")
       .group(kTargetGroup);

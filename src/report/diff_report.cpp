@@ -48,9 +48,14 @@ std::vector<DiffRow> figure_rows(const DiffReport& report) {
   };
   using Report = const AnalyzeReport&;
   const auto trains = [](Report r) { return r.workload.phase == Phase::train; };
+  const auto routes = [](Report r) {
+    return r.figures.active_parameters != r.figures.parameters;
+  };
   const auto cached = [](Report r) { return !r.analysis.kv_cache.empty(); };
   return {
       row("parameters", [](Report r) { return std::optional(r.figures.parameters); }),
+      row("active_parameters",
+          [&](Report r) { return value_if(routes(r), r.figures.active_parameters); }),
       row("weight_bytes", [](Report r) { return std::optional(r.figures.weight_bytes); }),
       row("matrix_flops", [](Report r) { return std::optional(r.figures.forward.matrix_flops); }),
       row("elementwise_flops",

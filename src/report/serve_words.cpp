@@ -200,7 +200,7 @@ Json served_json(const ServedPlan& plan, const LatencyTargets& targets) {
   Json json;
   json["plan"] = plan_json(plan.choice);
   json["devices"] = plan.choice.parallel.devices();
-  json["meets_targets"] = plan.verdict.met();
+  json["meets_targets"] = targets.empty() ? Json(nullptr) : Json(plan.verdict.met());
   json["tightest_target"] = tightest_json(plan, targets);
   json["kv_cache"] = {{"capacity_bytes", json_integer(plan.cache.bytes)},
                       {"longest_tokens", plan.cache.tokens},

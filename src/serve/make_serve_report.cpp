@@ -56,7 +56,7 @@ bool is_met_by_some(const ServedPlan& plan, const LatencyTargets& targets) {
 
 constexpr const char* kMetBySome =
     "the predicted steps meet the targets, but the slowest of nine of ten runs miss them: "
-    "--steps slowest sizes for the slowest";
+    "--targets-for slowest sizes for the slowest";
 
 /// Simulates the first plan with all steps as fast, and as slow, as in nine of ten runs.
 void add_range(Planner& planner, const ServeQuestion& question, ServeReport& report) {
