@@ -59,7 +59,8 @@ void add_models(Command root) {
   options->plan.machine = "here";
   Command command =
       root.add_command("models", "List the models that other programs keep on this machine");
-  command.add_flag("--fit", options->fit, "Show which of them fit on a device, and the longest context");
+  command.add_flag("--fit", options->fit,
+                   "Show which of them fit on a device, and the longest context");
   options->fit_only.push_back(
       command.add_text("--machine", "MACHINE", options->plan.machine,
                        "The device: here, a name of `headroom machines`, or a file"));

@@ -452,21 +452,6 @@ TEST_CASE("a config without weights is PATH in the command, and a note says what
   }
 }
 
-TEST_CASE("a config without weights is PATH in the command, and a note says what that is") {
-  PlanQuestion question = asked("llama-3-8b", Purpose::serve);
-  question.model.spec.name = "my-own-model";
-  for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::tensorrt_llm}) {
-    const EngineCommand command = engine_command(engine, question, {});
-    CHECK(command.text.find(" PATH --") != std::string::npos);
-    CHECK(std::ranges::count(command.notes,
-                             "the config has no weights beside it: PATH is the folder or "
-                             "repository that has them") == 1);
-    question.model.weight_files = "/models/mine";
-    CHECK(engine_command(engine, question, {}).text.find(" /models/mine --") != std::string::npos);
-    question.model.weight_files.clear();
-  }
-}
-
 TEST_CASE("a path with blanks is one word of the command") {
   PlanQuestion question = asked("gpt2", Purpose::serve);
   question.model.weight_files = "/models/it's mine";
