@@ -80,13 +80,15 @@ constexpr double kBlackwellTrainingKernel = 20e-6;
 constexpr ServingMatrix kAmpereMatrix{0.74, 0.74, 0.74};
 constexpr ServingMatrix kHopperMatrix{0.65, kHopperServing.fractions.matrix, 0.65};
 constexpr ServingMatrix kBlackwellMatrix{0.60, 0.52, 0.45};
+constexpr std::string_view kServingLentByAmpere =
+    "arithmetic as on Ampere, memory and network as on Hopper";
 
 // Single kernels in CUDA graphs (tests/data/kernels): beyond the bytes of their weights, GEMMs of
 // few rows take 3 µs on H100, 4 on H200 and B200 and 6 on A100, attention of few keys 10 and 14. A
 // layer of Llama has 6 operators with weights. In float8 GEMMs take 3 µs longer on H100, 2 on H200
 // and 4.5 on B200; integers and 4 bits are assumed to take as long as float8. Volta and Turing are
-// assumed as Ampere, all others as Hopper: without fixed times, a device that nothing is known of
-// would be the fastest for a small batch.
+// assumed to be like Ampere, all others like Hopper: without fixed times, a device without known
+// results would be the fastest at small batches.
 constexpr ServingKernelSeconds kHopperKernel{6e-6, 6e-6 + 3e-6};
 constexpr ServingKernelSeconds kAmpereKernel{9e-6, 9e-6};
 
@@ -100,12 +102,14 @@ constexpr ArchitectureRates kArchitectureRates[] = {
     {.architecture = Architecture::volta,
      .training = kLentByAmpere,
      .serving_matrix = kAmpereMatrix,
+     .serving_source = kServingLentByAmpere,
      .serving_kernel = kAmpereKernel,
      .host_bytes_per_s = kPcie3,
      .llama_cpp = LlamaCppDevices::nvidia},
     {.architecture = Architecture::turing,
      .training = kLentByAmpere,
      .serving_matrix = kAmpereMatrix,
+     .serving_source = kServingLentByAmpere,
      .serving_kernel = kAmpereKernel,
      .host_bytes_per_s = kPcie3,
      .llama_cpp = LlamaCppDevices::nvidia},
@@ -118,6 +122,7 @@ constexpr ArchitectureRates kArchitectureRates[] = {
     {.architecture = Architecture::ada,
      .training = kLentByAmpere,
      .serving_matrix = kAmpereMatrix,
+     .serving_source = kServingLentByAmpere,
      .serving_kernel = kHopperKernel,
      .llama_cpp = LlamaCppDevices::nvidia},
     {.architecture = Architecture::hopper,
