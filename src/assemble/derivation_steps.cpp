@@ -250,7 +250,7 @@ std::vector<PlacedStep> cache_steps(const AnalyzeReport& report) {
   if (!has_plain_values(*report.kv_cache)) {
     throw Error(ErrorCode::invalid_input,
                 "a KV-cache with scales or with types of several widths has no whole bytes per "
-                "element, so its bytes are no product of a shape",
+                "element, so its bytes are not a product of a shape",
                 {}, "leave out the steps, or choose a type of 1, 2 or 4 bytes for keys and values");
   }
   std::vector<PlacedStep> steps;

@@ -123,7 +123,7 @@ const PlanFigure& predicted_by(const Planner& planner, const Load& load,
 /// themselves, which says how fast they come.
 const ServiceFigure& predicted_by(const ServedRun& served, const MeasuredFigure& figure) {
   const std::optional<ServiceFigure>& known = info(figure.figure).of_serve;
-  if (!known) refuse(figure, "is no figure of a serve command");
+  if (!known) refuse(figure, "is not a figure of a serve command");
   const bool of_users = std::holds_alternative<UserArrivals>(served.question.traffic.arrivals);
   if (known->requests == RequestsWithFigure::of_users && !of_users) {
     throw_invalid_input("requests at given times say how fast they come, not how fast a device is",
@@ -155,7 +155,7 @@ const RunFigureInfo& info(RunFigure figure) noexcept {
 
 MeasuredRun measured_plan(const PlanQuestion& question, const PlanRequest& request,
                           const MeasuredFigure& figure) {
-  if (!info(figure.figure).of_fit) refuse(figure, "is no figure of a fit command");
+  if (!info(figure.figure).of_fit) refuse(figure, "is not a figure of a fit command");
   MeasuredRun run;
   run.question = question;
   run.request = request;

@@ -60,7 +60,7 @@ AdapterConfig read_adapter_config(const std::string& file) {
   AdapterConfig adapter;
   adapter.base = config.text_or({"base_model_name_or_path"}, "");
   if (adapter.base.empty()) {
-    config.fail("base_model_name_or_path", "is missing: an adapter alone is no model",
+    config.fail("base_model_name_or_path", "is missing: an adapter alone is not a model",
                 "write the base model's folder or name there");
   }
   adapter.rank = config.size({"r"});
@@ -173,7 +173,7 @@ Integer add_targets(const fs::path& folder, const AdapterConfig& adapter, ModelS
     refuse_without_weights(folder, adapter, adapter.special + " decides on them");
   }
   if (adapter.modules.empty() && adapter.targets != "all-linear") {
-    refuse_without_weights(folder, adapter, "and target_modules is no list of names");
+    refuse_without_weights(folder, adapter, "and target_modules is not a list of names");
   }
   StorageRule rule = rule_for(checkpoint::StoredType::float32);
   Integer weights = 0;

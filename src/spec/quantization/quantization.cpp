@@ -115,7 +115,7 @@ void read_quantization(ConfigReader& config, ModelSpec& spec) {
     if (!is_method && config.has(key) && !config.is_object(key)) {
       config.ignore({key});
       spec.storage.notes.push_back(
-          fmt::format("{} is no object; weights are counted in the unquantised type", key));
+          fmt::format("{} is not an object; weights are counted in the unquantised type", key));
       continue;
     }
     auto quantization = config.object(key);
