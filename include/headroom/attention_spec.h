@@ -448,6 +448,9 @@ struct AttentionSpec {
   std::optional<TransformerXlSpec> transformer_xl{};
   bool gates_position_bias = false;  ///< multiplies it by a gate of each query and head (WavLM)
   std::optional<LatentAttentionSpec> latent{};
+  /// Multi-matrix factorisation attention (MFA, arXiv 2412.19255, section 3): features between the
+  /// two projections of queries, with a norm; 0: one projection. Other attentions have their own.
+  std::int64_t query_rank = 0;
   std::optional<GatedDeltaSpec> gated_delta{};
   std::optional<ShortConvolutionSpec> short_convolution{};
   std::optional<GatedRecurrenceSpec> gated_recurrence{};

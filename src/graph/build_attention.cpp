@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "builder.h"
 
@@ -58,6 +59,14 @@ AttentionShape in_blocks(AttentionShape shape, const Expr& block, const Attentio
   return shape;
 }
 
+/// K and V in rows of all three projections, or of their own.
+HeadRows key_value_rows(const StackContext& stack, const std::vector<TensorId>& projected) {
+  const HeadSizes& heads = stack.heads;
+  const Expr width = heads.key_width() + heads.value_width();
+  if (projected.size() > 1) return {stack.rows(), width, {}, Integer{1}, width};
+  return {stack.rows(), heads.row_width(), heads.query_width(), Integer{1}, width};
+}
+
 }  // namespace
 
 Expr GraphBuilder::unmasked_pairs(const StackContext& stack, const AttentionSpec& attention,
@@ -107,6 +116,7 @@ void GraphBuilder::relative_position_bias(const StackContext& stack) {
 TensorId GraphBuilder::self_attention(const StackContext& stack, TensorId hidden) {
   const AttentionSpec& attention = *stack.attention;
   if (attention.latent) return latent_attention(stack, hidden);
+  if (attention.query_rank > 0) return factorised_attention(stack, hidden);
   if (attention.shared_key_value) return shared_key_value_attention(stack, hidden);
   if (attention.global_block_size > 0) return transient_global_attention(stack, hidden);
   switch (attention.kind) {
@@ -286,20 +296,21 @@ TensorId GraphBuilder::apply_rope_and_norm(const StackContext& stack, TensorId q
 }
 
 TensorId GraphBuilder::apply_rope(const StackContext& stack, TensorId qkv) {
-  const AttentionSpec& attention = *stack.attention;
-  if (!stack.position->is_rotary() || !attention.rotary) return qkv;
   HeadSizes heads = stack.heads;
-  if (attention.shares_key_values) heads.kv_heads = {};
+  if (stack.attention->shares_key_values) heads.kv_heads = {};
+  return rotate_heads(
+      stack, "attention.rotary",
+      {stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim}, qkv);
+}
+
+TensorId GraphBuilder::rotate_heads(const StackContext& stack, const std::string& path,
+                                    HeadRows heads, TensorId input) {
+  const AttentionSpec& attention = *stack.attention;
+  if (!stack.position->is_rotary() || !attention.rotary) return input;
   const RopeSpec& rope = attention.rope ? *attention.rope : stack.position->rope;
   const Expr rotary_dim = rope.rotary_dim == 0 ? heads.head_dim : Expr(Integer{rope.rotary_dim});
-  return emit_in_place(
-      Part::attention_rotary, "attention.rotary",
-      Rotary{{stack.rows(), heads.row_width(), {}, heads.heads + heads.kv_heads, heads.head_dim},
-             {},
-             rotary_dim,
-             stack.tokens,
-             rope},
-      {qkv});
+  return emit_in_place(Part::attention_rotary, path,
+                       Rotary{std::move(heads), {}, rotary_dim, stack.tokens, rope}, {input});
 }
 
 TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
@@ -330,9 +341,14 @@ TensorId GraphBuilder::query_key_norm(const StackContext& stack, TensorId qkv) {
 }
 
 AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, TensorId qkv) {
+  return cached_operands(stack, std::vector<TensorId>{qkv});
+}
+
+AttentionOperands GraphBuilder::cached_operands(const StackContext& stack,
+                                                std::vector<TensorId> projected) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  AttentionOperands operands{heads.shape(stack.tokens, stack.tokens), {qkv}};
+  AttentionOperands operands{heads.shape(stack.tokens, stack.tokens), std::move(projected)};
   if (is_tower_) {
     const bool windowed = attention.image_scope == ImageScope::window;
     operands.shape.scope = attention.image_scope;
@@ -346,16 +362,13 @@ AttentionOperands GraphBuilder::cached_operands(const StackContext& stack, Tenso
   // A window of fewer keys than new tokens caches the last ones only.
   const bool drops = is_windowed(attention) && options_.phase == Phase::prefill;
   const Expr rows = drops ? kBatch * keys : stack.rows();
-  const KvCacheAppend append{
-      rows * width,
-      {stack.rows(), heads.row_width(), heads.query_width(), Integer{1}, width},
-      heads.kv_heads,
-      heads.head_dim,
-      attention.window};
-  operands.tensors = {
-      emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {qkv, cache})};
+  const KvCacheAppend append{rows * width, key_value_rows(stack, operands.tensors), heads.kv_heads,
+                             heads.head_dim, attention.window};
+  TensorId& key_value = operands.tensors.back();
+  key_value =
+      emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {key_value, cache});
   if (drops) return operands;
-  operands.tensors.push_back(cache);
+  operands.tensors = {operands.tensors.front(), cache};
   operands.keys = KeySource::cache;
   operands.shape.keys = keys;
   return operands;

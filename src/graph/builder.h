@@ -210,9 +210,14 @@ class GraphBuilder {
                                                   TensorId queries) const;
   TensorId apply_rope_and_norm(const StackContext& stack, TensorId query_key_value);
   TensorId apply_rope(const StackContext& stack, TensorId query_key_value);
+  /// Rotates `heads` of `input` if the layer has rotary positions.
+  TensorId rotate_heads(const StackContext& stack, const std::string& path, HeadRows heads,
+                        TensorId input);
   TensorId query_key_norm(const StackContext& stack, TensorId query_key_value);
   TensorId key_value_cache(const AttentionParts& parts, const Expr& keys, const Expr& width);
   AttentionOperands cached_operands(const StackContext& stack, TensorId query_key_value);
+  /// Operands of `projected`: one row of Q, K and V, or Q and a row of K and V.
+  AttentionOperands cached_operands(const StackContext& stack, std::vector<TensorId> projected);
   TensorId softmax_attention(const StackContext& stack, const AttentionParts& parts,
                              const AttentionSpec& attention, const AttentionOperands& operands);
   TensorId linear_attention(const StackContext& stack, TensorId query_key_value);
@@ -393,6 +398,9 @@ class GraphBuilder {
   TensorId recurrent(const StackContext& stack, TensorId hidden);
   TensorId convolution_layer(const StackContext& stack, TensorId hidden);
   TensorId input_convolution(const StackContext& stack, TensorId input, TensorId hidden);
+
+  // build_factorised_attention.cpp
+  TensorId factorised_attention(const StackContext& stack, TensorId hidden);
 
   // build_latent_attention.cpp
   TensorId latent_attention(const StackContext& stack, TensorId hidden);

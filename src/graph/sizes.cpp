@@ -94,7 +94,8 @@ void set_expert_sizes(const StackSpec& stack, Bindings& sizes) {
 void set_latent_sizes(const AttentionSpec& attention, Bindings& sizes) {
   const LatentAttentionSpec latent = attention.latent.value_or(LatentAttentionSpec{});
   const auto& shared = attention.shared_key_value;
-  sizes.set(Symbol::q_lora_rank, shared ? shared->q_lora_rank : latent.q_lora_rank);
+  const std::int64_t rank = shared ? shared->q_lora_rank : latent.q_lora_rank;
+  sizes.set(Symbol::q_lora_rank, attention.query_rank > 0 ? attention.query_rank : rank);
   sizes.set(Symbol::kv_lora_rank, latent.kv_lora_rank);
   sizes.set(Symbol::qk_nope_head_dim, latent.qk_nope_head_dim);
   sizes.set(Symbol::qk_rope_head_dim, latent.qk_rope_head_dim);

@@ -264,6 +264,7 @@ class MegatronModel {
     miss(attention_.soft_cap > 0, "caps of scores");
     miss(attention_.indexer.has_value() || attention_.shared_key_value.has_value(),
          "attention to chosen or compressed keys");
+    miss(attention_.query_rank > 0, "the low rank of queries");
     add_window();
   }
 

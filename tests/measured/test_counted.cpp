@@ -217,6 +217,10 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("queries of low rank have equal counts") {
+  check_counts(load_model((test::data_folder() / "families/step3_text").string()).spec);
+}
+
 TEST_CASE("image towers have equal counts") {
   for (const char* const name :
        {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",

@@ -1,6 +1,6 @@
 // Step 3.5, and Step 3.7 with a vision tower: windowed layers with more heads and a RoPE of their
 // own, a gate on each head, sigmoid routing beside a shared expert (StepFun, Step-3.5-Flash;
-// transformers, models/step3p7).
+// transformers, models/step3p7). Step-3, with queries of low rank (arXiv 2507.19427).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,26 +43,11 @@ std::vector<bool> read_full_step_layers(ConfigReader& config, std::int64_t num_l
   return full;
 }
 
-std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num_layers) {
-  const std::int64_t first_sparse = config.count_or({"first_k_dense_replace"}, 3);
-  std::vector<bool> sparse;
-  for (std::int64_t layer = 0; layer < num_layers; ++layer) sparse.push_back(layer >= first_sparse);
-  const auto types =
-      values_of_layers(config, "mlp_layer_types", config.texts("mlp_layer_types"), num_layers);
-  if (!types.empty()) {
-    for (std::size_t layer = 0; layer < types.size(); ++layer) {
-      sparse[layer] = types[layer] == "sparse";
-      if (sparse[layer] || types[layer] == "dense") continue;
-      config.fail("mlp_layer_types", fmt::format("\"{}\" is not supported", types[layer]),
-                  "use sparse or dense");
-    }
-    config.ignore({"moe_layers_enum"});
-    return sparse;
-  }
-  // "3,4,5", as published.
+/// The layers with experts that moe_layers_enum lists, "3,4,5"; `absent` if it lists none.
+std::vector<bool> read_listed_step_layers(ConfigReader& config, std::vector<bool> absent) {
   const std::string listed = config.text_or({"moe_layers_enum"}, "");
-  if (listed.empty()) return sparse;
-  sparse.assign(sparse.size(), false);
+  if (listed.empty()) return absent;
+  std::vector<bool> sparse(absent.size(), false);
   for (std::size_t begin = 0; begin < listed.size();) {
     const std::size_t end = std::min(listed.find(',', begin), listed.size());
     const std::string word = listed.substr(begin, end - begin);
@@ -73,6 +58,23 @@ std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num
     if (layer < sparse.size()) sparse[layer] = true;
     begin = end + 1;
   }
+  return sparse;
+}
+
+std::vector<bool> read_sparse_step_layers(ConfigReader& config, std::int64_t num_layers) {
+  const std::int64_t first_sparse = config.count_or({"first_k_dense_replace"}, 3);
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) sparse.push_back(layer >= first_sparse);
+  const auto types =
+      values_of_layers(config, "mlp_layer_types", config.texts("mlp_layer_types"), num_layers);
+  if (types.empty()) return read_listed_step_layers(config, std::move(sparse));
+  for (std::size_t layer = 0; layer < types.size(); ++layer) {
+    sparse[layer] = types[layer] == "sparse";
+    if (sparse[layer] || types[layer] == "dense") continue;
+    config.fail("mlp_layer_types", fmt::format("\"{}\" is not supported", types[layer]),
+                "use sparse or dense");
+  }
+  config.ignore({"moe_layers_enum"});
   return sparse;
 }
 
@@ -221,6 +223,68 @@ void read_step(ConfigReader& config, ModelSpec& spec) {
                  "output_router_logits"});
 }
 
+/// Layers with experts of Step3TextConfig: all but the first four and the last of its 61.
+std::vector<bool> sparse_layers_of_class(ConfigReader& config, std::int64_t num_layers) {
+  constexpr std::int64_t kFirst = 4;
+  constexpr std::int64_t kLast = 59;
+  if (!config.has("moe_layers_enum")) {
+    config.note_of_class("moe_layers_enum", fmt::format("{} to {}", kFirst, kLast));
+  }
+  std::vector<bool> sparse;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    sparse.push_back(layer >= kFirst && layer <= kLast);
+  }
+  return sparse;
+}
+
+ExpertsSpec read_step3_experts(ConfigReader& config) {
+  ExpertsSpec experts;
+  experts.num_experts = config.size_or_of_class({"moe_num_experts"}, 48);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_top_k"}, 3);
+  experts.intermediate_size = config.size_or_of_class({"moe_intermediate_size"}, 5120);
+  experts.shared_intermediate_size = config.size_or_of_class({"share_expert_dim"}, 5120);
+  experts.normalise = config.flag_or({"norm_expert_weight"}, false);
+  config.expect_flag("use_moe", true);
+  config.ignore({"moe_every_n_layer", "moe_layer_offset"});
+  return experts;
+}
+
+/// Step-3: multi-matrix factorisation attention with one key-value head, experts in most layers
+/// beside a shared one. Source: vLLM, step3_text.py; StepFun, modeling_step3.py, whose softmax has
+/// the type of the scores.
+void read_step3(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.sizes = DecoderDefaults::Sizes{7168, 18432, 61, 64, 128815};
+  defaults.head_dim = 256;
+  defaults.max_position_embeddings =
+      config.size_or({"max_position_embedding"}, config.size_or({"max_seq_len"}, 65536));
+  defaults.norm_eps = 1e-5;
+  defaults.rope.theta = 500000;
+  defaults.bias = BiasRule::none;
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.num_key_value_heads =
+      config.size_or_of_class({"num_attention_groups", "num_key_value_heads"}, 1);
+  if (stack.self_attention.num_key_value_heads != 1) {
+    config.fail("num_attention_groups", "is not 1", "the class has one key-value head");
+  }
+  stack.self_attention.softmax = SoftmaxPrecision::activation;
+  stack.self_attention.query_rank = config.size_or_of_class({"share_q_dim"}, 2048);
+  const std::vector<bool> sparse =
+      read_listed_step_layers(config, sparse_layers_of_class(config, stack.num_layers));
+  set_experts(stack, sparse, read_step3_experts(config));
+}
+
+Family step3_vl_family() {
+  return wrapper_family(
+      {.model_types = {"step3_vl"},
+       .classes = {"Step3VLForConditionalGeneration", "Step3vForConditionalGeneration"},
+       .bare_classes = {"Step3vModel"},
+       .text_type = "step3_text",
+       .count_towers = count_step3_tower,
+       .tying = HeadTying::whole});
+}
+
 /// The vision tower beside Step 3.5's text model. A class without it has the text model's keys
 /// alone.
 Family step3p7_family() {
@@ -249,6 +313,12 @@ constexpr NameRule kStep[] = {
     {"decoder.layers.mlp.shared_expert.gate.%", "layers.{}.share_expert.gate_proj.%"},
     {"decoder.layers.mlp.shared_expert.up.%", "layers.{}.share_expert.up_proj.%"},
     {"decoder.layers.mlp.shared_expert.down.%", "layers.{}.share_expert.down_proj.%"},
+};
+
+constexpr NameRule kStep3Queries[] = {
+    {"decoder.layers.attention.query_a.%", "layers.{}.self_attn.q_proj.%"},
+    {"decoder.layers.attention.query_a_norm.%", "layers.{}.self_attn.inter_norm.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.wq.%"},
 };
 
 /// Without head counts, of which each kind of layer has its own.
@@ -337,6 +407,12 @@ void finish_step(const GgufMetadataReader& metadata, ConfigDraft& config) {
 
 std::vector<Family> step3_families() {
   return {step3p7_family(),
+          step3_vl_family(),
+          {.model_types = {"step3_text"},
+           .classes = llama_classes("Step3Text"),
+           .reader = read_step3,
+           .names = llama_names({kStep3Queries, kStep}),
+           .gguf = None("llama.cpp does not support this architecture")},
           {.model_types = {"step3p5"},
            .classes = llama_classes("Step3p5"),
            .reader = read_step,

@@ -39,6 +39,8 @@ void count_gemma4_audio(ConfigReader& config, ModelSpec& spec);
 void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
+/// Step-3: norms behind attention and network, and two convolutions that halve the image's sides.
+void count_step3_tower(ConfigReader& config, ModelSpec& spec);
 /// Step 3.7: layer scale, 2-D RoPE, and two convolutions that halve the image's sides.
 void count_step3p7_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.

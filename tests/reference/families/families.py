@@ -5,6 +5,7 @@ import experts
 import gemmas
 import gpts
 import recurrent
+import step3
 
 FAMILIES = {
     "albert": encoders.albert,
@@ -55,6 +56,7 @@ FAMILIES = {
     "solar": decoders.solar,
     "stablelm": decoders.stablelm,
     "starcoder2": decoders.starcoder2,
+    "step3_text": step3.step3_text,
     "xlm-roberta": encoders.roberta,
     "xverse": decoders.llama,
 }
