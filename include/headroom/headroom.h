@@ -54,6 +54,7 @@
 #include "headroom/image_op.h"
 #include "headroom/input_spec.h"
 #include "headroom/layer_spec.h"
+#include "headroom/lightning_form.h"
 #include "headroom/llama_cpp_rates.h"
 #include "headroom/machine_names.h"
 #include "headroom/machine_profile.h"

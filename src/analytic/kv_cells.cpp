@@ -18,17 +18,17 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
     case KvPolicy::llama_cpp: {
       // Architectures with a swa_type: src/models/*.cpp, ggml-org/llama.cpp, read 2026-11-28.
       // Mistral's is "llama", without one, and Phi-3's is switched off.
-      static constexpr std::array<std::string_view, 16> kKnown{
-          "afmoe",       "cohere2",       "exaone4",      "exaone_moe", "gemma2",      "gemma3",
-          "gemma3_text", "gemma3n",       "gemma3n_text", "gemma4",     "gemma4_text", "gpt_oss",
-          "laguna",      "mimo_v2_flash", "olmo3",        "step3p5"};
+      static constexpr std::array<std::string_view, 17> kKnown{
+          "afmoe",       "cohere2", "exaone4",       "exaone_moe", "gemma2",      "gemma3",
+          "gemma3_text", "gemma3n", "gemma3n_text",  "gemma4",     "gemma4_text", "gpt_oss",
+          "laguna",      "mimo_v2", "mimo_v2_flash", "olmo3",      "step3p5"};
       return is_llama4 || std::ranges::find(kKnown, type) != kKnown.end();
     }
     case KvPolicy::sglang: {
       // is_hybrid_swa_model in python/sglang/srt/configs/model_config.py, sgl-project/sglang
       // 001adf5. It has Gemma 4, too, whose pool's part of the tokens is not known.
-      static constexpr std::array<std::string_view, 4> kKnown{"gpt_oss", "laguna", "mimo_v2_flash",
-                                                              "step3p5"};
+      static constexpr std::array<std::string_view, 5> kKnown{"gpt_oss", "laguna", "mimo_v2",
+                                                              "mimo_v2_flash", "step3p5"};
       return is_llama4 || std::ranges::find(kKnown, type) != kKnown.end();
     }
     case KvPolicy::ideal:

@@ -133,16 +133,22 @@ TensorId GraphBuilder::gated_scan(const StackContext& stack, const StateSpaceSpe
     apply_gate();
     return scanned;
   }
+  const GatedNormOrder order = spec.gated_norm->order;
+  if (order == GatedNormOrder::gate_first) apply_gate();
+  scanned = grouped_norm(stack, spec, scanned);
+  if (order == GatedNormOrder::norm_first) apply_gate();
+  return scanned;
+}
+
+TensorId GraphBuilder::grouped_norm(const StackContext& stack, const StateSpaceSpec& spec,
+                                    TensorId scanned) {
   const GatedNormSpec& norm = *spec.gated_norm;
-  if (norm.order == GatedNormOrder::gate_first) apply_gate();
+  const Expr inner = heads_of(spec.num_heads) * Integer{spec.head_dim};
   const Expr width = heads_of(spec.num_heads / norm.groups) * Integer{spec.head_dim};
   const HeadRows parts{stack.rows(), inner, {}, Integer{norm.groups}, width};
-  scanned =
-      emit_in_place(Part::rms_norm, "mixer.norm",
-                    HeadNorm{norm.norm, QueryKeyNormScope::each_head_own_weight, parts}, {scanned},
-                    norm_weights(norm.norm, Part::rms_norm, "mixer.norm", {inner}));
-  if (norm.order == GatedNormOrder::norm_first) apply_gate();
-  return scanned;
+  return emit_in_place(Part::rms_norm, "mixer.norm",
+                       HeadNorm{norm.norm, QueryKeyNormScope::each_head_own_weight, parts},
+                       {scanned}, norm_weights(norm.norm, Part::rms_norm, "mixer.norm", {inner}));
 }
 
 TensorId GraphBuilder::dual_state_space(const StackContext& stack, TensorId hidden) {

@@ -318,6 +318,8 @@ class GraphBuilder {
   TensorId dual_state_space(const StackContext& stack, TensorId hidden);
   TensorId selective_state_space(const StackContext& stack, TensorId hidden);
   TensorId lightning_attention(const StackContext& stack, TensorId hidden);
+  /// Norms, RoPE and the scale of Ling's heads in `rows`, `[V | K | Q]` of `width` each.
+  TensorId lightning_heads(const StackContext& stack, TensorId rows, const Expr& width);
   TensorId gated_convolution(const StackContext& stack, TensorId hidden);
   /// The scan over `operands`, to which it adds the cached state.
   TensorId scan(const StackContext& stack, const StateSpaceSpec& spec, const Expr& first_parameter,
@@ -325,6 +327,8 @@ class GraphBuilder {
   /// Gate and norm of a scan's output.
   TensorId gated_scan(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned,
                       TensorId gate);
+  /// The norm of each of its groups in a scan's output.
+  TensorId grouped_norm(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned);
   /// Convolves `input`, `[batch, tokens, channels]`, by the kernel, activation and bias of `op`.
   /// Ranks divide each of the channels' `parts` by itself.
   TensorId short_convolution(const StackContext& stack, Part part, const std::string& path,

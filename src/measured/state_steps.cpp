@@ -8,6 +8,19 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
+namespace {
+
+/// Form of a stack's lightning layers, which is one for all.
+LightningForm lightning_form_of(const StackSpec& stack) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    const AttentionSpec& attention = stack.attention_of(variant);
+    const auto& layer = attention.state_space;
+    if (layer && layer->kind == StateSpaceKind::lightning) return lightning_form(attention);
+  }
+  return LightningForm::minimax;
+}
+
+}  // namespace
 
 StepBuilder::State StepBuilder::state_of(KeySource source, const Expr& elements) {
   if (source == KeySource::cache) {
@@ -94,9 +107,10 @@ StepBuilder::ScanWeights StepBuilder::scan_weights(const StateSpaceScan& op) con
     auto decays = std::make_shared<std::vector<float>>();
     const std::int64_t heads = op.heads.evaluate_int64(program_.whole_sizes_);
     return [decays, heads, first = first_head_of_rank(integer(op.heads), heads),
-            layers = program_.spec_.main_stack().num_layers](StateSpaceArguments& args,
-                                                             std::int64_t layer) {
-      *decays = lightning_decays(heads, layer, layers);
+            layers = program_.spec_.main_stack().num_layers,
+            form = lightning_form_of(program_.spec_.main_stack())](StateSpaceArguments& args,
+                                                                   std::int64_t layer) {
+      *decays = lightning_decays(heads, layer, layers, form);
       args.decay = decays->data() + first;
     };
   }

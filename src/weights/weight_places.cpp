@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "headroom/error.h"
@@ -122,6 +123,24 @@ bool fits_rows(std::span<const std::int64_t> shape, MatrixShape whole) {
   return part.columns == whole.columns && part.rows <= whole.rows;
 }
 
+using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
+
+/// Shapes of the weights of each layer in the graph's order: a path that occurs again begins the
+/// next layer.
+std::vector<Shapes> shapes_by_layer(const Graph& graph) {
+  std::vector<Shapes> layers(1);
+  for (const Weight& weight : graph.weights) {
+    if (layers.back().contains(weight.path)) layers.emplace_back();
+    layers.back().emplace(weight.path, shape_of(weight, graph.sizes));
+  }
+  return layers;
+}
+
+/// Returns whether both are the rows of tensors with one name.
+bool is_same_place(const WeightPattern& a, const WeightPattern& b) {
+  return a.name.pattern == b.name.pattern && a.name.layout == b.name.layout && a.range == b.range;
+}
+
 /// Replaces {block n} by the first layer that uses shared block n.
 std::string with_first_layers(const ModelSpec& spec, std::string pattern) {
   const auto& shared = spec.main_stack().shared_block;
@@ -171,20 +190,28 @@ WeightPlaces::WeightPlaces(const ModelSpec& spec, const Graph& graph, NameTable 
   for (const Weight& weight : graph.weights) {
     first_shapes.emplace(weight.path, shape_of(weight, sizes_));
   }
-  for (const Weight& weight : graph.weights) {
-    std::vector<std::int64_t> shape = shape_of(weight, sizes_);
-    auto [place, is_new] = patterns_.try_emplace({weight.path, shape});
-    if (!is_new) continue;
-    Shapes shapes = first_shapes;
-    shapes[weight.path] = std::move(shape);
-    const bool is_of_layers = weight.repeat.evaluate(sizes_) > 1;
-    for (const StoredName& name : stored_names(table_, weight.path)) {
-      // One tensor cannot be the weights of several layers.
-      if (is_of_layers && !names_layer(name.pattern)) continue;
-      WeightPattern pattern = pattern_of(spec, shapes, weight.path, name);
-      pattern.name.pattern = with_first_layers(spec, std::move(pattern.name.pattern));
-      place->second.push_back(std::move(pattern));
+  std::set<Shapes> known;
+  auto weight = graph.weights.begin();
+  for (const Shapes& layer : shapes_by_layer(graph)) {
+    const auto end = weight + std::ssize(layer);
+    Shapes shapes = layer;
+    shapes.insert(first_shapes.begin(), first_shapes.end());
+    for (const bool is_new = known.insert(layer).second; weight != end; ++weight) {
+      if (is_new) add_patterns(spec, shapes, *weight);
     }
+  }
+}
+
+void WeightPlaces::add_patterns(const ModelSpec& spec, const Shapes& shapes, const Weight& weight) {
+  std::vector<WeightPattern>& patterns = patterns_[{weight.path, shapes.at(weight.path)}];
+  const bool is_of_layers = weight.repeat.evaluate(sizes_) > 1;
+  for (const StoredName& name : stored_names(table_, weight.path)) {
+    // One tensor cannot be the weights of several layers.
+    if (is_of_layers && !names_layer(name.pattern)) continue;
+    WeightPattern pattern = pattern_of(spec, shapes, weight.path, name);
+    pattern.name.pattern = with_first_layers(spec, std::move(pattern.name.pattern));
+    const auto same = [&](const WeightPattern& other) { return is_same_place(pattern, other); };
+    if (std::ranges::none_of(patterns, same)) patterns.push_back(std::move(pattern));
   }
 }
 

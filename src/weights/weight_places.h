@@ -67,7 +67,7 @@ class WeightPlaces {
   [[nodiscard]] std::vector<PlaceList> of(const Weight& weight, std::int64_t layer) const;
 
   /// Names and sizes of `weight` in every layer of its shape, by preference. Layers of different
-  /// kinds may have weights of one path and several shapes.
+  /// kinds may have weights of one path and several shapes, and stack them with others.
   [[nodiscard]] std::span<const WeightPattern> patterns(const Weight& weight) const;
 
   [[nodiscard]] const NameTable& table() const noexcept { return table_; }
@@ -75,6 +75,8 @@ class WeightPlaces {
  private:
   using Shapes = std::map<std::string, std::vector<std::int64_t>, std::less<>>;
 
+  /// Adds the places of `weight`, where the weights of its layer have `shapes`.
+  void add_patterns(const ModelSpec& spec, const Shapes& shapes, const Weight& weight);
   [[nodiscard]] WeightPattern pattern_of(const ModelSpec& spec, const Shapes& shapes,
                                          const std::string& path, const StoredName& name) const;
   [[nodiscard]] StackRange range_of(const ModelSpec& spec, const Shapes& shapes,

@@ -129,7 +129,7 @@ TEST_CASE("a lightning scan equals attention without a softmax, decayed by dista
   constexpr std::int64_t kDim = 5;
   constexpr std::int64_t kWidth = kHeads * kDim;
   const std::vector<float> rows = random_floats(kTokens * 3 * kWidth, 1);
-  const std::vector<float> decays = lightning_decays(kHeads, 1, 4);
+  const std::vector<float> decays = lightning_decays(kHeads, 1, 4, LightningForm::minimax);
   std::vector<float> state(kHeads * kDim * kDim, 0.0F);
   std::vector<float> out(kTokens * kWidth);
   StateSpaceArguments args;
@@ -164,6 +164,20 @@ TEST_CASE("a lightning scan equals attention without a softmax, decayed by dista
     }
   }
   CHECK(largest_error(out, expected) < 1e-4);
+}
+
+TEST_CASE("the first of Ling's lightning layers forgets fastest, and later ones ever less") {
+  // build_slope_tensor(12) of modeling_bailing_moe_v2_5.py: eight slopes 2^-1 … 2^-8, and every
+  // other one of sixteen; times 1 - (layer - 1)/3 + 1e-5.
+  for (const std::int64_t layer : {0, 1, 3}) {
+    const std::vector<float> decays = lightning_decays(12, layer, 4, LightningForm::ling);
+    const double factor = 1 - static_cast<double>(layer - 1) / 3 + 1e-5;
+    REQUIRE(decays.size() == 12);
+    CHECK(decays[0] == doctest::Approx(std::exp(-0.5 * factor)));
+    CHECK(decays[7] == doctest::Approx(std::exp(-0.00390625 * factor)));
+    CHECK(decays[8] == doctest::Approx(std::exp(-0.70710678 * factor)));
+    CHECK(decays[11] == doctest::Approx(std::exp(-0.08838835 * factor)));
+  }
 }
 
 TEST_CASE("a short convolution continues from the inputs that it kept") {

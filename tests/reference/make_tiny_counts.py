@@ -197,6 +197,12 @@ MODELS = {
         "audio_config": {key: value for key, value in WHISPER.items()
                          if key.startswith("encoder_") or key in ("d_model", "num_mel_bins")}
         | {"model_type": "qwen3_asr_encoder", "downsample_hidden_size": 6, "output_dim": 48}}),
+    "rembert": ("RemBertForMaskedLM", {
+        **ENCODER, "input_embedding_size": 20, "output_embedding_size": 60,
+        "max_position_embeddings": 64}),
+    "rembert_classifier": ("RemBertForTokenClassification", {
+        **ENCODER, "input_embedding_size": 20, "output_embedding_size": 60,
+        "max_position_embeddings": 64, "num_labels": 5}),
     "step3p7": ("Step3p7ForConditionalGeneration", {
         "text_config": {**TEXT, "head_dim": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
                         "moe_intermediate_size": 20, "share_expert_dim": 24,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "alibi.h"
 #include "aligned.h"
 #include "lane_block.h"
 #include "parallel.h"
@@ -300,15 +301,28 @@ std::int64_t short_convolution(const ShortConvolutionArguments& args) {
   return flops;
 }
 
-std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer, std::int64_t layers) {
+std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer, std::int64_t layers,
+                                    LightningForm form) {
   constexpr double kEps = 1e-5;
-  const double factor =
-      1 - static_cast<double>(layer) / (static_cast<double>(layers - 1) + kEps) + kEps;
+  const auto last = static_cast<double>(layers - 1);
   std::vector<float> decays;
-  for (std::int64_t head = 1; head <= heads; ++head) {
-    const double slope =
-        std::exp2(-8.0 * static_cast<double>(head) / static_cast<double>(heads)) * factor;
-    decays.push_back(static_cast<float>(std::exp(-slope)));
+  switch (form) {
+    case LightningForm::minimax: {
+      const double factor = 1 - static_cast<double>(layer) / (last + kEps) + kEps;
+      for (std::int64_t head = 1; head <= heads; ++head) {
+        const double slope =
+            std::exp2(-8.0 * static_cast<double>(head) / static_cast<double>(heads)) * factor;
+        decays.push_back(static_cast<float>(std::exp(-slope)));
+      }
+      break;
+    }
+    case LightningForm::ling: {
+      const double factor = 1 - static_cast<double>(layer - 1) / last + kEps;
+      for (const float slope : alibi_slopes({.kind = AlibiKind::power_below}, heads)) {
+        decays.push_back(static_cast<float>(std::exp(-static_cast<double>(slope) * factor)));
+      }
+      break;
+    }
   }
   return decays;
 }

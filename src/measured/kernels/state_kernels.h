@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "headroom/lightning_form.h"
 #include "headroom/model_spec.h"
 
 namespace headroom::measured {
@@ -58,9 +59,11 @@ struct StateSpaceArguments {
 };
 
 /// Decays of all heads of a lightning layer: exp(-s_h) with the slopes 2^(-8·h/heads), h from 1,
-/// times 1 - layer/(layers - 1 + 1e-5) + 1e-5 (transformers, MiniMaxLightningAttention).
+/// times 1 - layer/(layers - 1 + 1e-5) + 1e-5 (transformers, MiniMaxLightningAttention); or Ling's,
+/// with ALiBi's slopes times 1 - (layer - 1)/(layers - 1) + 1e-5, more than 1 in the first layer
+/// (inclusionAI, modeling_bailing_moe_v2_5.py, BailingMoeV2_5LinearAttention).
 [[nodiscard]] std::vector<float> lightning_decays(std::int64_t heads, std::int64_t layer,
-                                                  std::int64_t layers);
+                                                  std::int64_t layers, LightningForm form);
 
 /// FLOPs of an element of the state: a multiply-add into it, and one out of it.
 inline constexpr std::int64_t kScanFlops = 4;

@@ -1,10 +1,12 @@
-// ALBERT and ELECTRA: BERT with narrow embeddings and a projection; ALBERT shares one set of
-// weights among all layers (arXiv 1909.11942, 2003.10555).
+// ALBERT, ELECTRA and RemBERT: BERT with narrow embeddings and a projection; ALBERT shares one set
+// of weights among all layers, RemBERT's head has a table of its own (arXiv 1909.11942, 2003.10555,
+// 2010.12821).
 #include <fmt/format.h>
 
 #include "../bert.h"
 #include "../encoder_heads.h"
 #include "../family.h"
+#include "../towers/tower_weights.h"
 
 namespace headroom::detail {
 namespace {
@@ -132,6 +134,46 @@ void read_electra(ConfigReader& config, ModelSpec& spec) {
                  "summary_last_dropout"});  // only for multiple choice
 }
 
+constexpr std::string_view kRemBertMasked = "RemBertForMaskedLM";
+constexpr std::string_view kRemBertCausal = "RemBertForCausalLM";
+
+/// RemBertLMPredictionHead: wider than the words that the model reads, and not tied to them.
+void count_rembert_words(ConfigReader& config, ModelSpec& spec) {
+  const std::int64_t width = config.size_or({"output_embedding_size"}, 1664);
+  if (spec.architecture != kRemBertMasked && spec.architecture != kRemBertCausal) return;
+  TowerWeights head(spec, ModelPart::text, CountedUse::part_not_run);
+  head.linear("head.predictions.dense", spec.hidden_size, width, WeightRole::head);
+  head.norm(NormKind::layer_norm, "head.predictions.norm", width);
+  head.linear("head.predictions.words", width, spec.embedding.vocab_size, WeightRole::head);
+  spec.not_run = "its head has no kernel yet";
+}
+
+void read_rembert(ConfigReader& config, ModelSpec& spec) {
+  read_bert_encoder(config, spec, ActivationKind::gelu);
+  spec.embedding.embedding_size = config.size_or({"input_embedding_size"}, 256);
+  spec.embedding.projection_bias = true;
+  config.expect_flag("tie_word_embeddings", false);
+  count_rembert_words(config, spec);
+}
+
+ModelClasses rembert_classes() {
+  return ModelClasses{
+      {{"RemBertModel", pooler_head},
+       {std::string(kRemBertMasked), no_head},
+       {std::string(kRemBertCausal), no_head},
+       {"RemBertForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
+       {"RemBertForTokenClassification", plain_classifier(ClassifierInput::every_token)},
+       {"RemBertForQuestionAnswering", span_head},
+       {"RemBertForMultipleChoice", choice_head}}};
+}
+
+constexpr NameRule kRemBert[] = {
+    {"embeddings.projection.%", "encoder.embedding_hidden_mapping_in.%"},
+    {"head.predictions.dense.%", "cls.predictions.dense.%"},
+    {"head.predictions.norm.%", "cls.predictions.LayerNorm.%"},
+    {"head.predictions.words.%", "cls.predictions.decoder.%"},
+};
+
 constexpr NameRule kAlbert[] = {
     {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
     {"embeddings.position_embeddings.%", "embeddings.position_embeddings.%"},
@@ -213,6 +255,15 @@ std::vector<Family> albert_families() {
            .names = NameTable{{kElectra, bert_rules()},
                               {"electra."},
                               {{"generator_lm_head.weight", ExtraKind::tied_copy}}},
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"rembert"},
+           .classes = rembert_classes(),
+           .reader = read_rembert,
+           .names = NameTable{{kRemBert, bert_rules()},
+                              {"rembert."},
+                              {{"pooler.dense.weight", ExtraKind::unused_head},
+                               {"pooler.dense.bias", ExtraKind::unused_head},
+                               {"position_ids", ExtraKind::position_ids}}},
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -1,6 +1,8 @@
 // Ling and Ring (BailingMoE): shared and routed experts, Q, K and V in one matrix; the second
 // version adds norms on query and key heads and sigmoid routing in groups (arXiv 2503.05139,
 // 2510.22115; modeling_bailing_moe.py and modeling_bailing_moe_v2.py of inclusionAI).
+#include "bailing.h"
+
 #include <algorithm>
 
 #include "../decoder.h"
@@ -54,7 +56,9 @@ void leave_out_drafting_layers(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"mtp_loss_scaling_factor"});
 }
 
-void read_version_2(ConfigReader& config, ModelSpec& spec) {
+}  // namespace
+
+void read_bailing_v2(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
   defaults.num_key_value_heads = 4;
@@ -65,11 +69,15 @@ void read_version_2(ConfigReader& config, ModelSpec& spec) {
   if (config.flag_or({"use_qk_norm"}, true)) {
     stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   }
+  read_bailing_v2_experts(config, spec);
+}
+
+void read_bailing_v2_experts(ConfigReader& config, ModelSpec& spec) {
   ExpertsSpec experts =
       read_shared_and_routed_experts(config, {{"num_experts"}, 256, 8}, {512, 1, 1});
   balance_experts(config, experts, {8, 4});
   normalise_weights(experts, experts.normalise);
-  spread_experts(config, stack, experts, 1);
+  spread_experts(config, *spec.decoder, experts, 1);
   leave_out_drafting_layers(config, spec);
   config.expect_text("score_function", "sigmoid");
   config.expect_flag("moe_router_enable_expert_bias", true);
@@ -78,16 +86,14 @@ void read_version_2(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"router_dtype"});
 }
 
+namespace {
+
 ModelClasses version_2_classes() { return llama_classes("BailingMoeV2"); }
 
 /// Configs of both versions may have this type; their classes differ.
 void read_bailing_moe(ConfigReader& config, ModelSpec& spec) {
-  const auto is_named = [&](const ModelClass& candidate) {
-    return candidate.name == spec.architecture;
-  };
-  const bool second = std::ranges::any_of(version_2_classes().list, is_named);
-  if (second) {
-    read_version_2(config, spec);
+  if (has_class(version_2_classes(), spec.architecture)) {
+    read_bailing_v2(config, spec);
   } else {
     read_version_1(config, spec);
   }
@@ -104,9 +110,17 @@ constexpr NameRule kBailing[] = {
     {"decoder.layers.mlp.router.correction_bias", "layers.{}.mlp.gate.expert_bias"},
 };
 
-NameTable bailing_names() {
-  return llama_names({kBailing, shared_expert_rules(), routed_expert_rules()});
+}  // namespace
+
+bool has_class(const ModelClasses& classes, std::string_view name) {
+  return std::ranges::find(classes.list, name, &ModelClass::name) != classes.list.end();
 }
+
+NameTable bailing_names(std::span<const NameRule> own) {
+  return llama_names({own, kBailing, shared_expert_rules(), routed_expert_rules()});
+}
+
+namespace {
 
 constexpr GgufKey kBailingKeys[] = {
     {"feed_forward_length", "intermediate_size"},
@@ -144,7 +158,7 @@ std::vector<Family> bailing_families() {
                                                              .finish = finish_rope_scaling}})},
       {.model_types = {"bailing_moe_v2"},
        .classes = version_2_classes(),
-       .reader = read_version_2,
+       .reader = read_bailing_v2,
        .names = bailing_names(),
        .gguf = GgufForm(GgufConversion::none,
                         {{.name = "bailingmoe2",

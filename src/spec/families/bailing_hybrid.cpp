@@ -1,9 +1,12 @@
-// Ling 3 (BailingHybrid): Kimi delta attention with a bounded decay, and in the last layer of every
-// group latent attention with one output gate per head; experts as in DeepSeek V3 (arXiv
-// 2510.26692; transformers, models/bailing_hybrid).
+// Ling 3 (BailingHybrid, as published BailingMoeV3): Kimi delta attention with a bounded decay, and
+// in the last layer of every group latent attention with one output gate per head; experts as in
+// DeepSeek V3 (arXiv 2510.26692; transformers, models/bailing_hybrid). Ling 2.5 has its type.
+#include <algorithm>
+
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "bailing.h"
 
 namespace headroom::detail {
 namespace {
@@ -70,7 +73,37 @@ ExpertsSpec read_ling_experts(ConfigReader& config) {
   return experts;
 }
 
-void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
+/// Keys of published configs for which the class has one choice only.
+void expect_ling_choices(ConfigReader& config, const ExpertsSpec& experts) {
+  for (const char* const key : {"use_kda_lora", "use_mla_nope", "use_nGPT", "up_proj_norm",
+                                "value_norm", "scale_router_input", "use_bias", "use_qkv_bias"}) {
+    config.expect_flag(key, false);
+  }
+  for (const char* const key : {"no_kda_lora", "use_qk_norm", "moe_router_enable_expert_bias"}) {
+    config.expect_flag(key, true);
+  }
+  config.expect_text("gated_attention_proj_granularity_type", "head_wise");
+  config.expect_text("scoring_func", "sigmoid");
+  config.expect_text("topk_method", "noaux_tc");
+  config.expect_number("group_norm_size", 1);
+  config.expect_number("num_kv_heads_for_linear_attn", 0);
+  config.expect_number("moe_shared_expert_intermediate_size",
+                       static_cast<double>(experts.intermediate_size));
+  // Of MTP layers, of training, of a convolution that always has SiLU, and unused ones.
+  config.ignore({"mtp_use_kda", "router_dtype", "linear_silu", "max_window_layers", "rotary_dim",
+                 "embedding_dropout", "output_dropout"});
+}
+
+/// Limits of SwiGLU by layer; 0: none.
+void read_limits_of_layers(ConfigReader& config, ModelSpec& spec) {
+  for (const char* const key : {"expert_swiglu_limit_list", "share_expert_swiglu_limit_list"}) {
+    const std::vector<double> limits = config.numbers(key);
+    const bool limited = std::ranges::any_of(limits, [](double limit) { return limit != 0; });
+    if (limited) spec.not_run = "its limits of SwiGLU by layer have no kernel yet";
+  }
+}
+
+void read_ling_3(ConfigReader& config, ModelSpec& spec) {
   const std::int64_t head_dim = read_delta_head_dim(config);
   DecoderDefaults defaults = ling_defaults();
   defaults.max_position_embeddings =
@@ -80,7 +113,10 @@ void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
   stack.self_attention.output_gate = ContextGate::sigmoid_of_head;
   read_ling_delta_layers(config, stack, head_dim);
-  spread_experts(config, stack, read_ling_experts(config), 2);
+  const ExpertsSpec experts = read_ling_experts(config);
+  spread_experts(config, stack, experts, 2);
+  expect_ling_choices(config, experts);
+  read_limits_of_layers(config, spec);
   config.expect_text("score_function", "sigmoid");
   if (config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0) > 0) {
     spec.assumptions.emplace_back("the layers for multi-token prediction are left out");
@@ -88,9 +124,19 @@ void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"mtp_loss_scaling_factor"});
 }
 
+/// Configs of Ling 2.5, 2.6 and 3 have this type; their classes differ.
+void read_bailing_hybrid(ConfigReader& config, ModelSpec& spec) {
+  if (has_class(bailing_v2_5_classes(), spec.architecture)) {
+    read_bailing_v2_5(config, spec);
+  } else {
+    read_ling_3(config, spec);
+  }
+}
+
 constexpr NameRule kLing[] = {
     {"embeddings.word_embeddings.%", "word_embeddings.%"},
     {"decoder.layers.attention.query.%", "layers.{}.attention.q_proj.%"},
+    {"decoder.layers.attention.query.%", "layers.{}.attention.q_b_proj.%"},
     {"decoder.layers.attention.query_a.%", "layers.{}.attention.q_a_proj.%"},
     {"decoder.layers.attention.query_a_norm.%", "layers.{}.attention.q_a_layernorm.%"},
     {"decoder.layers.attention.key_value_a.%", "layers.{}.attention.kv_a_proj_with_mqa.%"},
@@ -115,11 +161,16 @@ constexpr NameRule kLing[] = {
 
 }  // namespace
 
+NameTable ling_names() {
+  return llama_names({ling_lightning_rules(), kLing, shared_expert_rules(), routed_expert_rules()});
+}
+
 std::vector<Family> bailing_hybrid_families() {
   return {{.model_types = {"bailing_hybrid"},
-           .classes = llama_classes("BailingHybrid"),
+           .classes = either_of(llama_classes("BailingHybrid"),
+                                either_of(llama_classes("BailingMoeV3"), bailing_v2_5_classes())),
            .reader = read_bailing_hybrid,
-           .names = llama_names({kLing, shared_expert_rules(), routed_expert_rules()}),
+           .names = ling_names(),
            .gguf = None("not supported yet")}};
 }
 

@@ -8,6 +8,7 @@ set(HEADROOM_FAMILIES
   baichuan
   bailing
   bailing_hybrid
+  bailing_linear
   bart
   beit
   bert
@@ -46,6 +47,7 @@ set(HEADROOM_FAMILIES
   gpt_oss
   gptj
   granite
+  hf_olmo
   hunyuan
   image_text
   internlm

@@ -1,10 +1,13 @@
 // MiMo: Qwen2 (arXiv 2505.07608). MiMo-V2-Flash: windowed layers with more key-value heads and
-// sinks, narrower values, sigmoid routing (Xiaomi, MiMo-V2-Flash).
+// sinks, narrower values, sigmoid routing (Xiaomi, MiMo-V2-Flash). MiMo-V2.5 and 2.6: these layers,
+// with Q, K and V in one tensor.
 #include <fmt/format.h>
 
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../towers/tower_names.h"
+#include "../towers/towers.h"
 
 namespace headroom::detail {
 namespace {
@@ -114,11 +117,8 @@ void read_mimo_layers(ConfigReader& config, ConfigForm form, ModelSpec& spec) {
   vary_layers(stack, is_full, [&](LayerVariant& variant) { variant.self_attention = windowed; });
 }
 
-void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
-  // Saved again by transformers 5, a published config keeps its keys beside those of the class.
-  const bool published =
-      (config.has(kWindowedLayers) || config.has(kExpertLayers)) && !config.has("layer_types");
-  const ConfigForm form = published ? ConfigForm::published : ConfigForm::transformers;
+void read_mimo_v2_text(ConfigReader& config, ConfigForm form, ModelSpec& spec) {
+  const bool published = form == ConfigForm::published;
   DecoderDefaults defaults;
   defaults.norm_eps = config.number_or({"layernorm_epsilon"}, 1e-5);
   defaults.bias = BiasRule::key_for_query_key_value;
@@ -142,6 +142,48 @@ void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"attention_chunk_size", "num_nextn_predict_layers"});
 }
 
+void read_mimo_v2_flash(ConfigReader& config, ModelSpec& spec) {
+  // Saved again by transformers 5, a published config keeps its keys beside those of the class.
+  const bool published =
+      (config.has(kWindowedLayers) || config.has(kExpertLayers)) && !config.has("layer_types");
+  read_mimo_v2_text(config, published ? ConfigForm::published : ConfigForm::transformers, spec);
+}
+
+/// Files divide the rows of Q, K and V by the key-value heads of the layers without a window.
+void require_equal_shares(ConfigReader& config, const StackSpec& stack) {
+  const std::int64_t shares = stack.self_attention.num_key_value_heads;
+  for (const LayerVariant& variant : stack.variants) {
+    const AttentionSpec& attention = variant.self_attention;
+    if (attention.num_attention_heads % shares == 0 &&
+        attention.num_key_value_heads % shares == 0) {
+      continue;
+    }
+    config.fail("swa_num_key_value_heads",
+                fmt::format("{} heads do not divide those of windowed "
+                            "layers",
+                            shares),
+                "use multiples of num_key_value_heads");
+  }
+}
+
+/// MiMo-V2.5 and 2.6; Pro is the text model alone.
+void read_mimo_v2(ConfigReader& config, ModelSpec& spec) {
+  if (!config.has(kWindowedLayers)) {
+    config.fail(kWindowedLayers, "is missing", "write 1 (windowed) or 0 for each layer");
+  }
+  if (!config.has(kExpertLayers)) {
+    config.fail(kExpertLayers, "is missing", "write 1 (experts) or 0 for each layer");
+  }
+  config.ignore({"layer_types"});  // repeats hybrid_layer_pattern
+  read_mimo_v2_text(config, ConfigForm::published, spec);
+  (void)config.choice_or<bool>({"attention_projection_layout"},
+                               {{"fused_qkv", true}, {"split", false}}, false);
+  require_equal_shares(config, *spec.decoder);
+  config.expect_number("hybrid_block_size", 0);
+  config.ignore({"moe_router_dtype"});
+  count_mimo_towers(config, spec);
+}
+
 void read_mimo(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 32768;
@@ -160,6 +202,23 @@ constexpr NameRule kMimo[] = {
 NameTable mimo_names() {
   NameTable names = llama_names({kMimo, shared_expert_rules(), routed_expert_rules()});
   names.extras.push_back({"model.mtp.", ExtraKind::multi_token_prediction, NamePart::beginning});
+  return names;
+}
+
+/// Key-value heads of the layers without a window divide the rows: for each, its share of Q, K and
+/// V.
+constexpr NameRule kFusedMimo[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.qkv_proj.%",
+     part(0, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.key.%", "layers.{}.self_attn.qkv_proj.%",
+     part(1, Stacking::per_key_value_head)},
+    {"decoder.layers.attention.value.%", "layers.{}.self_attn.qkv_proj.%",
+     part(2, Stacking::per_key_value_head)},
+};
+
+NameTable mimo_v2_names() {
+  NameTable names = mimo_names();
+  names.rules.insert(names.rules.begin(), {kFusedMimo, mimo_tower_rules()});
   return names;
 }
 
@@ -224,7 +283,12 @@ std::vector<Family> mimo_families() {
            .classes = llama_classes("MiMoV2Flash"),
            .reader = read_mimo_v2_flash,
            .names = mimo_names(),
-           .gguf = mimo2_form()}};
+           .gguf = mimo2_form()},
+          {.model_types = {"mimo_v2"},
+           .classes = llama_classes("MiMoV2"),
+           .reader = read_mimo_v2,
+           .names = mimo_v2_names(),
+           .gguf = None("llama.cpp stores it under the name of MiMo-V2-Flash")}};
 }
 
 }  // namespace headroom::detail

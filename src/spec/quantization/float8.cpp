@@ -36,6 +36,15 @@ StorageFormat float8_of(ConfigReader& config) {
   return format;
 }
 
+/// MiMo-V2.6 stores experts as 4-bit floats with an E8M0 scale per 32 inputs, and the rest in FP8
+/// (SGLang, pull request 40448).
+bool stores_fp4_experts(ConfigReader& config) {
+  const bool fp4 =
+      config.choice_or<bool>({"store_dtype"}, {{"mxfp4", true}, {"fp8", false}}, false);
+  if (fp4) config.expect_number("mxfp4_block_size", 32);
+  return fp4;
+}
+
 }  // namespace
 
 // Source: transformers, integrations/finegrained_fp8.py: every nn.Linear but the head and
@@ -48,6 +57,9 @@ WeightStorage read_fp8(ConfigReader& config) {
   keep_plain(storage, config.texts("modules_to_not_convert"));
   keep_plain(storage, config.texts("ignored_layers"));
   storage.rules.push_back({.kinds = layer_matrices(), .weights = {"indexer.weights.weight"}});
+  if (stores_fp4_experts(config)) {
+    storage.rules.push_back({.format = mxfp4_format(), .kinds = {ModuleKind::experts}});
+  }
   storage.rules.push_back({.format = float8_of(config), .kinds = layer_matrices()});
   storage.activations = StatedType::float8;
   return storage;

@@ -7,6 +7,8 @@
 
 namespace headroom::detail {
 
+/// Names of the towers of MiMo-V2.5 and their projectors.
+[[nodiscard]] std::span<const NameRule> mimo_tower_rules();
 /// Names of CLIP and SigLIP themselves: two encoders, their projections and the logits.
 [[nodiscard]] NameTable clip_names();
 /// Names of either encoder as a model of its own.

@@ -41,6 +41,9 @@ void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
 /// Step-3: norms behind attention and network, and two convolutions that halve the image's sides.
 void count_step3_tower(ConfigReader& config, ModelSpec& spec);
+/// MiMo-V2.5: Qwen2.5-VL's tower with grouped heads and sinks, and Qwen2's layers on codes of
+/// sound, where the config has them.
+void count_mimo_towers(ConfigReader& config, ModelSpec& spec);
 /// Step 3.7: layer scale, 2-D RoPE, and two convolutions that halve the image's sides.
 void count_step3p7_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.

@@ -204,8 +204,9 @@ def granitemoe(w, c, ids):
     return granite(w, c, ids, mlp)
 
 
-def bailing(w, c, ids, route, partial=1.0):
-    """Ling and Ring: Q, K and V in one matrix, norms on query and key heads where use_qk_norm."""
+def bailing(w, c, ids, route, partial=1.0, mixers=lambda i: None):
+    """Ling and Ring: Q, K and V in one matrix, norms on query and key heads where use_qk_norm.
+    `mixers` may give a layer another attention."""
     eps, width, dim = c["rms_norm_eps"], c["hidden_size"], head_dim(c)
     count, kv = c["num_attention_heads"], c["num_key_value_heads"]
     rotary = rotary_of(c, ids.shape[1], int(dim * partial))
@@ -238,7 +239,8 @@ def bailing(w, c, ids, route, partial=1.0):
 
     def block(i, x):
         name = f"model.layers.{i}"
-        x = x + attention(name + ".attention", w.rms_norm(name + ".input_layernorm", x, eps))
+        mixer = mixers(i) or attention
+        x = x + mixer(name + ".attention", w.rms_norm(name + ".input_layernorm", x, eps))
         return x + mlp(i, name + ".mlp", w.rms_norm(name + ".post_attention_layernorm", x, eps))
 
     return run(
@@ -281,7 +283,7 @@ def route_bailing_v2(w, c, name, logits):
     return chosen(values * c["routed_scaling_factor"], indices)(logits.shape[-1])
 
 
-def latent_attention(w, c, name, x, rotary, scale):
+def latent_attention(w, c, name, x, rotary, scale, out_name=".o_proj"):
     """Multi-head latent attention, expanded (DeepSeek-V2, section 2.1); the latents' norms have eps
     1e-6."""
     count, nope, rope, value = (
@@ -313,7 +315,7 @@ def latent_attention(w, c, name, x, rotary, scale):
     out = attend(
         q, torch.cat([kv[..., :nope], rope_key], -1), kv[..., nope:], scale, causal(x.shape[1])
     )
-    return w.linear(name + ".o_proj", out, c["hidden_size"], bias)
+    return w.linear(name + out_name, out, c["hidden_size"], bias)
 
 
 def deepseek(w, c, ids, route):

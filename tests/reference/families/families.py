@@ -4,14 +4,26 @@ import encoders
 import experts
 import gemmas
 import gpts
+import hybrids
 import recurrent
 import step3
+
+
+
+def stablelm_epoch(w, c, ids):
+    """StableLM by the keys of its first class."""
+    keys = {"partial_rotary_factor": c["rope_pct"], "layer_norm_eps": c["norm_eps"]}
+    return decoders.stablelm(w, {**c, **keys}, ids)
+
 
 FAMILIES = {
     "albert": encoders.albert,
     "baichuan": decoders.baichuan,
+    "bailing_hybrid": hybrids.bailing_v2_5,
     "bailing_moe": experts.bailing_moe,
+    "bailing_moe_linear": hybrids.bailing_moe_linear,
     "bailing_moe_v2": experts.bailing_moe_v2,
+    "bailing_moe_v2_5": hybrids.bailing_v2_5,
     "bloom": gpts.bloom,
     "cohere": decoders.cohere,
     "cohere2": decoders.cohere2,
@@ -31,10 +43,12 @@ FAMILIES = {
     "gptj": gpts.gptj,
     "granite": decoders.granite,
     "granitemoe": experts.granitemoe,
+    "hf_olmo": gpts.hf_olmo,
     "jina_bert": encoders.jina_bert,
     "kimi_k2": experts.deepseek_v3,
     "llama": decoders.llama,
     "marian": encoders.marian,
+    "mimo_v2": hybrids.mimo_v2,
     "minimax_m2": experts.minimax_m2,
     "mistral": decoders.mistral,
     "mixtral": experts.mixtral,
@@ -55,6 +69,7 @@ FAMILIES = {
     "smollm3": decoders.smollm3,
     "solar": decoders.solar,
     "stablelm": decoders.stablelm,
+    "stablelm_epoch": stablelm_epoch,
     "starcoder2": decoders.starcoder2,
     "step3_text": step3.step3_text,
     "xlm-roberta": encoders.roberta,

@@ -364,3 +364,31 @@ def phi(w, c, ids):
         lambda x: w.layer_norm("model.final_layernorm", x, eps),
         head_of(w, c, table, False, bias=True),
     )
+
+
+def hf_olmo(w, c, ids):
+    """OLMo's own code (olmo/model.py): norms without weights; Q, K and V in one tensor, and both
+    halves of SwiGLU, of which the second one is the gate."""
+    width, count, names = c["d_model"], c["n_heads"], "model.transformer."
+    kv, dim = c["n_kv_heads"] or count, width // count
+    rotary = Rotary(dim, 10000.0, ids.shape[1])
+    table = w.table(names + "wte", c["embedding_size"], width)
+    norm = lambda x: torch.nn.functional.layer_norm(x, (width,), eps=1e-5)
+
+    def block(i, x):
+        name = f"{names}blocks.{i}."
+        qkv = w.linear(name + "att_proj", norm(x), (count + 2 * kv) * dim)
+        qkv = qkv.clamp(-c["clip_qkv"], c["clip_qkv"])
+        q, k, v = qkv.unflatten(-1, (-1, dim)).transpose(1, 2).split([count, kv, kv], 1)
+        out = attend(rotary(q), rotary(k), v, dim**-0.5, causal(x.shape[1]))
+        x = x + w.linear(name + "attn_out", out, width)
+        up, gate = w.linear(name + "ff_proj", norm(x), c["mlp_hidden_size"]).chunk(2, -1)
+        return x + w.linear(name + "ff_out", ACTIVATIONS["silu"](gate) * up, width)
+
+    return run(
+        table[ids],
+        c["n_layers"],
+        block,
+        norm,
+        lambda x: w.linear(names + "ff_out", x, c["embedding_size"]),
+    )
