@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "headroom/analysis.h"
@@ -172,11 +173,20 @@ void analyze_nodes(const Graph& graph, const AnalysisOptions& options, Analysis&
   }
 }
 
+/// True if the bytes grow with these keys alone. The state of a compressor, tokens beyond its last
+/// whole window, depends on two kinds and does not grow.
+bool grows_with(const Expr& bytes, Symbol keys) {
+  constexpr std::array kKeys{Symbol::visible_keys, Symbol::windowed_keys, Symbol::compressed_keys,
+                             Symbol::heavily_compressed_keys};
+  return std::ranges::all_of(
+      kKeys, [&](Symbol kind) { return (bytes.degree(kind) > 0) == (kind == keys); });
+}
+
 /// Bytes of one sequence in the caches that are linear in `keys`, at one key.
 Expr bytes_of_one_key(const Analysis& analysis, Symbol keys) {
   Expr bytes;
   for (const CacheEntry& entry : analysis.kv_cache) {
-    if (entry.bytes.degree(keys) == 0) continue;
+    if (!grows_with(entry.bytes, keys)) continue;
     bytes += entry.repeat *
              entry.bytes.substitute(keys, Integer{1}).substitute(Symbol::batch_size, Integer{1});
   }

@@ -48,9 +48,7 @@ std::vector<DiffRow> figure_rows(const DiffReport& report) {
   };
   using Report = const AnalyzeReport&;
   const auto trains = [](Report r) { return r.workload.phase == Phase::train; };
-  const auto routes = [](Report r) {
-    return r.figures.active_parameters != r.figures.parameters;
-  };
+  const auto routes = [](Report r) { return r.figures.active_parameters != r.figures.parameters; };
   const auto cached = [](Report r) { return !r.analysis.kv_cache.empty(); };
   return {
       row("parameters", [](Report r) { return std::optional(r.figures.parameters); }),

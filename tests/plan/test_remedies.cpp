@@ -165,20 +165,20 @@ TEST_CASE("a verdict on replicas that do not fit names them, and the plan that d
   question.devices = 8;
   PlanRequest request;
   request.choice.parallel.data = 8;
-  const std::string page = render(make_fit_report(question, request),
-                                  {Format::table, Detail::summary, 0, Colour::off});
+  const std::string page =
+      render(make_fit_report(question, request), {Format::table, Detail::summary, 0, Colour::off});
   CHECK(page.find("DOES NOT FIT as 8 replicas — ") != std::string::npos);
   request.choice.parallel.data = 1;
   request.choice.parallel.tensor = 8;
-  const std::string fits = render(make_fit_report(question, request),
-                                  {Format::table, Detail::summary, 0, Colour::off});
+  const std::string fits =
+      render(make_fit_report(question, request), {Format::table, Detail::summary, 0, Colour::off});
   CHECK(fits.find("FITS — ") != std::string::npos);
 }
 
 TEST_CASE("a largest context beyond the model's positions names these") {
   const PlanQuestion question = question_about("llama-3-8b", Purpose::serve, {1, 4096});
-  const std::string page = render(make_fit_report(question, {}),
-                                  {Format::table, Detail::summary, 0, Colour::off});
+  const std::string page =
+      render(make_fit_report(question, {}), {Format::table, Detail::summary, 0, Colour::off});
   CHECK(page.find("by memory · the model has 8,192 positions") != std::string::npos);
 }
 
