@@ -110,8 +110,8 @@ std::optional<std::string> note_on_links(const DeviceQuestion& question,
   const std::size_t more = names.size() - std::min(names.size(), kMostNames);
   names.resize(names.size() - more);
   const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
-  return fmt::format("the interconnect of {}{} is unknown: {}", fmt::join(names, ", "), others,
-                     assumed_interconnect().source);
+  return fmt::format("the interconnect of {}{} is unknown: PCIe 4 x16 is assumed",
+                     fmt::join(names, ", "), others);
 }
 
 /// Orders by the first type of weights that tells two machines apart.

@@ -277,7 +277,7 @@ TEST_CASE("an adapter without its file is refused where its config does not name
     write_json(root, "adapter", "adapter_config.json", config);
     return refusal_at(root / "adapter");
   };
-  CHECK(refusal_with({{"target_modules", ".*q_proj"}}).find("no list of names") !=
+  CHECK(refusal_with({{"target_modules", ".*q_proj"}}).find("not a list of names") !=
         std::string::npos);
   CHECK(refusal_with({{"target_modules", {"c_attn"}}}).find("has no module c_attn") !=
         std::string::npos);
