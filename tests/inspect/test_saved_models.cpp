@@ -49,3 +49,83 @@ TEST_CASE("MiMo's windowed layers keep their own RoPE when transformers saves th
   }
   CHECK(windowed > 0);
 }
+
+namespace {
+
+/// Names and shapes of MiMo-V2.5's towers as its files have them: one block of images with all keys
+/// and one with a window, one layer of sound.
+std::vector<TensorToWrite> mimo_towers() {
+  std::vector<TensorToWrite> tensors{
+      zeros("visual.patch_embed.proj.weight", {12, 3, 2, 4, 4}),
+      zeros("visual.blocks.1.attn.sinks", {2}),
+      zeros("visual.merger.ln_q.weight", {12}),
+      zeros("visual.merger.mlp.0.weight", {48, 48}),
+      zeros("visual.merger.mlp.2.weight", {32, 48}),
+      zeros("speech_embeddings.0.weight", {9, 8}),
+      zeros("speech_embeddings.1.weight", {7, 8}),
+      zeros("audio_encoder.input_local_transformer.norm.weight", {8}),
+      zeros("audio_encoder.projection.mlp.0.weight", {64, 16}),
+      zeros("audio_encoder.projection.mlp.2.weight", {32, 64})};
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape) {
+    tensors.push_back(zeros(name, std::move(shape)));
+  };
+  const auto add_biased = [&](const std::string& name, std::int64_t out, std::int64_t in) {
+    add(name + ".weight", {out, in});
+    add(name + ".bias", {out});
+  };
+  for (const char* const block : {"visual.blocks.0.", "visual.blocks.1."}) {
+    const std::string name = block;
+    add_biased(name + "attn.qkv", 16, 12);  // two heads of 4, and one for keys and values each
+    add_biased(name + "attn.proj", 12, 8);
+    add_biased(name + "mlp.gate_proj", 20, 12);
+    add_biased(name + "mlp.up_proj", 20, 12);
+    add_biased(name + "mlp.down_proj", 12, 20);
+    add(name + "norm1.weight", {12});
+    add(name + "norm2.weight", {12});
+  }
+  const std::string layer = "audio_encoder.input_local_transformer.layers.0.";
+  for (const char* const projection : {"q_proj", "k_proj", "v_proj"}) {
+    add_biased(layer + "self_attn." + projection, 6, 8);
+  }
+  add(layer + "self_attn.o_proj.weight", {8, 6});
+  add(layer + "mlp.gate_proj.weight", {10, 8});
+  add(layer + "mlp.up_proj.weight", {10, 8});
+  add(layer + "mlp.down_proj.weight", {8, 10});
+  add(layer + "input_layernorm.weight", {8});
+  add(layer + "post_attention_layernorm.weight", {8});
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("every tensor of MiMo-V2.5's towers has an owner, by the names of its files") {
+  const auto folder = data_folder() / "families/mimo_v2";
+  nlohmann::json config = read_json(folder / "config.json");
+  config["vision_config"] = {{"depth", 2},
+                             {"fullatt_block_indexes", {0}},
+                             {"hidden_size", 12},
+                             {"in_chans", 3},
+                             {"intermediate_size", 20},
+                             {"num_heads", 2},
+                             {"num_key_value_heads", 1},
+                             {"out_hidden_size", 32},
+                             {"patch_size", 4},
+                             {"qk_channels", 4},
+                             {"use_sink", true}};
+  config["audio_config"] = {
+      {"audio_channels", 2},     {"group_size", 2},           {"input_local_attn_heads", 2},
+      {"input_local_dim", 8},    {"input_local_head_dim", 3}, {"input_local_intermediate_size", 10},
+      {"input_local_layers", 1}, {"out_hidden_size", 32},     {"speech_vocab_size", "9-7"}};
+  std::vector<TensorToWrite> tensors = mimo_towers();
+  for (const auto& [name, shape] : safetensors_shapes(folder / "model.safetensors")) {
+    tensors.push_back(zeros(name, shape));
+  }
+  tensors.push_back(zeros("model.mtp.layers.0.eh_proj.weight", {32, 64}));
+  const Inspection inspection = inspect_folder(config, tensors);
+  REQUIRE(inspection.reconciliation.has_value());
+  CHECK(problems_of(inspection).empty());
+  const std::vector<std::string> extras = extras_of(inspection);
+  CHECK(extras.size() == 2);  // biases of routers, and the layer for drafts
+  config["audio_config"]["speech_vocab_size"] = "9-x";
+  CHECK(refusal_of([&] { (void)spec_of(config); }).find("speech_vocab_size") != std::string::npos);
+}

@@ -80,12 +80,16 @@ std::vector<std::int64_t> read_code_words(ConfigReader& sound, std::int64_t coun
     std::int64_t size = 0;
     const auto [next, error] = std::from_chars(at, end, size);
     const bool stops = next == end || *next == '-';
-    if (error != std::errc() || !stops || size < 1) break;
+    if (error != std::errc() || !stops || size < 1) {
+      words.clear();
+      break;
+    }
     words.push_back(size);
     if (next == end) break;
     at = next + 1;
   }
-  if (words.size() == 1) words.assign(static_cast<std::size_t>(count), words.front());
+  const bool is_one = words.size() == 1 && text.find('-') == std::string::npos;
+  if (is_one) words.assign(static_cast<std::size_t>(count), words.front());
   if (std::ssize(words) != count) {
     sound.fail("speech_vocab_size", fmt::format("\"{}\" does not give {} sizes", text, count),
                "write one size, or one for each of audio_channels, joined by \"-\"");
