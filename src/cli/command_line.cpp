@@ -67,7 +67,7 @@ std::string path_of(const CLI::App& command) {
 /// "MODEL_B is required" for the parser's "model_b is required": help shows MODEL_B.
 std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
   constexpr std::string_view kRequired = " is required";
-  const std::string message = error.what();
+  std::string message = error.what();
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   for (const CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();
