@@ -350,7 +350,7 @@ struct CacheTensor {
 /// Those values and the graph's model sizes. Throws Error{overflow}.
 [[nodiscard]] Bindings bindings_of(const Workload& workload, const Graph& graph);
 
-/// What the next token adds to a layer with a window: a key, or none, for one leaves it.
+/// Growth of a layer with a window by the next token: a key more, or none, for one leaves it.
 enum class WindowFill { filling, full };
 /// Of the model's windows at the length of `workload`.
 [[nodiscard]] WindowFill window_fill(const Workload& workload, const LayerTraits& traits);

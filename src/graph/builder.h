@@ -13,7 +13,7 @@
 
 namespace headroom::detail {
 
-class GraphBuilder {
+class GraphBuilder : BuiltTensors {
  public:
   GraphBuilder(const ModelSpec& spec, const GraphOptions& options);
   [[nodiscard]] Graph build() &&;
@@ -485,27 +485,6 @@ class GraphBuilder {
   bool emit_nodes_ = true;        ///< false while counting only the weights of a skipped part
   bool is_tower_ = false;         ///< the rows of all images are one sequence
   bool attends_in_runs_ = false;  ///< likewise of all segments of sound (AudioTotals::pairs)
-  std::optional<WeightId> word_embedding_;
-  std::optional<TensorId> position_bias_;
-  std::optional<TensorId> position_table_;
-  std::optional<TensorId> encoder_output_;     ///< or the projected text
-  std::optional<TensorId> reference_image_;    ///< of a diffusion transformer, projected
-  std::optional<TensorId> conditioning_;       ///< of a diffusion transformer
-  std::optional<TensorId> shared_modulation_;  ///< likewise
-  std::optional<TensorId> per_layer_input_;
-  std::optional<TensorId> visual_tokens_;
-  std::optional<TensorId> audio_tokens_;
-  std::optional<TensorId> image_vectors_;  ///< compared with those of texts
-  std::vector<TensorId> deepstack_;        ///< projected features, by layer of the text model
-  std::optional<TensorId> key_choice_;     ///< of the last indexer
-  std::optional<TensorId> shared_output_;  ///< of a shared block, until the next layer reads it
-  std::size_t shared_use_ = 0;
-  bool reuses_weights_ = false;  ///< true in a shared block, whose weights may exist already
-  std::optional<TensorId> first_values_;  ///< of the first layer's time mixing (RWKV-7)
-  std::vector<TensorId> block_states_;    ///< in front of each block of attention residuals so far
-  std::map<std::int64_t, TensorId> kept_states_;  ///< in front of each layer (block connections)
-  /// K and V of the last layer that projected them, by kind of window.
-  std::map<WindowKind, AttentionOperands> key_values_;
 };
 
 }  // namespace headroom::detail
