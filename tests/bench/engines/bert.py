@@ -1,10 +1,12 @@
-"""BERT-base encoder in plain torch with random weights, for export_bert.py and time_torch.py."""
+"""BERT-base encoder in plain torch."""
 
 import math
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+from layers import Input, Linear, merge_heads, split_heads
 
 LAYERS = 12
 HIDDEN = 768
@@ -14,15 +16,11 @@ INNER = 3072
 VOCAB = 30522
 POSITIONS = 512
 EPSILON = 1e-12
-
-
-class Linear(nn.Linear):
-    """Exported with the bias as the second addend, as ONNX Runtime's attention fusion expects."""
-
-    def forward(self, x):
-        if torch.onnx.is_in_onnx_export():
-            return torch.matmul(x, self.weight.t()) + self.bias
-        return super().forward(x)
+INPUTS = (Input("ids", ("batch", "seq"), below=VOCAB), Input("types", ("batch", "seq"), constant=0))
+# ONNX Runtime fuses attention only with a mask.
+ONNX_INPUTS = (*INPUTS, Input("mask", ("batch", "seq"), constant=1))
+# With later operator sets it does not detect the attention.
+ONNX_OPSET = 12
 
 
 class Layer(nn.Module):
@@ -40,21 +38,16 @@ class Layer(nn.Module):
         self.norm = nn.LayerNorm(HIDDEN, EPSILON)
 
     def forward(self, x, mask):
-        def heads(y):
-            return y.view(y.size(0), y.size(1), HEADS, HEAD_SIZE).permute(0, 2, 1, 3)
-
-        query, key, value = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        query, key, value = (split_heads(linear(x), HEADS) for linear in (self.query, self.key, self.value))
         scores = torch.matmul(query, key.transpose(-1, -2)) / math.sqrt(HEAD_SIZE)
         if mask is not None:
             scores = scores + mask
-        context = torch.matmul(functional.softmax(scores, dim=-1), value)
-        context = context.permute(0, 2, 1, 3).contiguous()
-        context = context.view(context.size(0), context.size(1), HIDDEN)
+        context = merge_heads(torch.matmul(functional.softmax(scores, dim=-1), value))
         x = self.attention_norm(self.out(context) + x)
         return self.norm(self.down(functional.gelu(self.up(x))) + x)
 
 
-class Bert(nn.Module):
+class Model(nn.Module):
     """Maps token ids to the last hidden states and the pooled output."""
 
     def __init__(self):
@@ -76,17 +69,3 @@ class Bert(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         return x, torch.tanh(self.pooler(x[:, 0]))
-
-
-def build(seed=1):
-    """Builds the model with normal weights of standard deviation 1/sqrt(fan_in)."""
-    torch.manual_seed(seed)
-    model = Bert()
-    with torch.no_grad():
-        for module in model.modules():
-            if isinstance(module, nn.Linear):
-                module.weight.normal_(0.0, module.in_features**-0.5)
-                module.bias.normal_(0.0, 0.02)
-            elif isinstance(module, nn.Embedding):
-                module.weight.normal_(0.0, HIDDEN**-0.5)
-    return model.eval()

@@ -1,12 +1,21 @@
 #!/usr/bin/env node
-// Times an ONNX file in ONNX Runtime on the CPU; prints one JSON object. NODE_PATH is the
-// node_modules folder with onnxruntime-node.
+// Times an ONNX file of export_onnx.py in ONNX Runtime on the CPU; prints one JSON object. NODE_PATH is
+// the node_modules folder with onnxruntime-node.
 'use strict';
 
+const {readFileSync} = require('node:fs');
 const {parseArgs} = require('node:util');
 const ort = require('onnxruntime-node');
 
-const kVocabulary = 30522;
+// Random values of an input that export_onnx.py describes.
+function tensor(input, sizes) {
+  const shape = input.shape.map((size) => sizes[size] ?? size);
+  const length = shape.reduce((product, size) => product * size, 1);
+  if (input.constant === null && input.below === 0)
+    return new ort.Tensor('float32', Float32Array.from({length}, () => Math.random() - 0.5), shape);
+  const value = () => input.constant ?? Math.floor(Math.random() * input.below);
+  return new ort.Tensor('int64', BigInt64Array.from({length}, () => BigInt(value())), shape);
+}
 
 function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -37,14 +46,8 @@ async function main() {
     executionMode: 'sequential',
     ...(values.save ? {optimizedModelFilePath: values.save} : {}),
   });
-  const tensor = (value) => new ort.Tensor(
-      'int64', BigInt64Array.from({length: batch * seq}, () => BigInt(value())), [batch, seq]);
-  const inputs = {
-    ids: tensor(() => Math.floor(Math.random() * kVocabulary)),
-    types: tensor(() => 0),
-    mask: tensor(() => 1),
-  };
-  const feeds = Object.fromEntries(session.inputNames.map((name) => [name, inputs[name]]));
+  const inputs = JSON.parse(readFileSync(positionals[0].replace(/\.onnx$/, '.json')));
+  const feeds = Object.fromEntries(inputs.map((input) => [input.name, tensor(input, {batch, seq})]));
   const samples = [];
   for (let run = 0; run < Number(values.warmup) + Number(values.runs); ++run) {
     const start = process.hrtime.bigint();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times BERT-base in OpenVINO, in float32 on the processor; prints one JSON object."""
+"""Times a model in OpenVINO, in float32 on the processor; prints one JSON object."""
 
 import argparse
 import json
@@ -9,15 +9,14 @@ import time
 import openvino
 import torch
 
-import bert
+import models
 
 
-def compiled_model(threads):
+def compiled_model(name, example, threads):
     """The model for one request at a time. OpenVINO would compute in bfloat16 where the processor
     has its instructions."""
-    example = (torch.zeros(1, 128, dtype=torch.long), torch.zeros(1, 128, dtype=torch.long))
     with torch.no_grad():
-        model = openvino.convert_model(bert.build(), example_input=example)
+        model = openvino.convert_model(models.build(name), example_input=example)
     return openvino.Core().compile_model(model, "CPU", {
         "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
         "INFERENCE_PRECISION_HINT": "f32"})
@@ -25,15 +24,16 @@ def compiled_model(threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=models.MODELS)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seq", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     arguments = parser.parse_args()
-    request = compiled_model(arguments.threads).create_infer_request()
-    shape = (arguments.batch, arguments.seq)
-    inputs = [torch.randint(bert.VOCAB, shape).numpy(), torch.zeros(shape, dtype=torch.long).numpy()]
+    example = models.inputs(arguments.model, arguments.batch, arguments.seq)
+    request = compiled_model(arguments.model, example, arguments.threads).create_infer_request()
+    inputs = [tensor.numpy() for tensor in example]
     samples = []
     for run in range(arguments.warmup + arguments.runs):
         start = time.perf_counter()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times BERT-base in PyTorch; prints one JSON object."""
+"""Times a model in PyTorch; prints one JSON object."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import torch._inductor.config
 
-import bert
+import models
 
 
 def libraries():
@@ -36,6 +36,7 @@ def prepared(model, mode, inputs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", choices=models.MODELS)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seq", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
@@ -45,9 +46,8 @@ def main():
                         help="eager; traced, frozen and optimize_for_inference; torch.compile of PyTorch 2")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    model = bert.build()
-    shape = (arguments.batch, arguments.seq)
-    inputs = (torch.randint(bert.VOCAB, shape), torch.zeros(shape, dtype=torch.long))
+    model = models.build(arguments.model)
+    inputs = models.inputs(arguments.model, arguments.batch, arguments.seq)
     samples = []
     with torch.no_grad():
         model = prepared(model, arguments.mode, inputs)
