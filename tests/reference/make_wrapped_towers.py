@@ -144,8 +144,10 @@ def listed(inputs):
             for key, value in inputs.items()}
 
 
-def pixels_of(inputs):
-    return next(value for value in inputs.values() if value.is_floating_point())
+def pixels_of(inputs, name):
+    """The pixels by the name that they are stored under; none of a text."""
+    found = [value for value in inputs.values() if value.is_floating_point()]
+    return {name: found[0]} if found else {}
 
 
 def forbid_placeholders(model):
@@ -208,12 +210,14 @@ def make(folder, name, class_name, config, draw_inputs):
     outputs = {**record(model, dict(inputs)), **generate(model, to_generate)}
     expected = {key: value.float() if value.is_floating_point() else value
                 for key, value in outputs.items()}
-    tensors = {"pixel_values": pixels_of(inputs),
-               "generate.pixel_values": pixels_of(to_generate)}
+    tensors = {**pixels_of(inputs, "pixel_values"),
+               **pixels_of(to_generate, "generate.pixel_values")}
     of_prompt = listed(to_generate)
     document = {**listed(inputs), "generate": {"prompt_ids": of_prompt.pop("input_ids"),
                                                **of_prompt, "max_new_tokens": NEW_TOKENS}}
     for file, values in (("model", weights), ("expected", expected), ("inputs", tensors)):
+        if not values:
+            continue
         save_file({key: value.clone().contiguous() for key, value in values.items()},
                   target / f"{file}.safetensors")
     (target / "inputs.json").write_text(json.dumps(document) + "\n")
