@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 
 #include "headroom/error.h"
@@ -40,6 +42,49 @@ void require_rotated_pairs(const RopeSpec& rope, const AttentionSpec& attention,
               file, "choose an even rotary_dim, at most the size of a head");
 }
 
+/// Pairs rotate by position · base^(-2i / d) / factor, a number only for bases above 0 and factors
+/// but 0; one below 0 turns them back (nanochat). The least one keeps angles of 2^31 positions
+/// within float32, which ends at 2^128. YaRN's ramp lies between logarithms of both betas to the
+/// base.
+void require_frequencies(const RopeSpec& rope, const std::string& file) {
+  constexpr double kLeast = 0x1p-96;
+  const bool turns_back = rope.scaling == RopeScalingKind::linear;
+  const double factor = turns_back ? std::abs(rope.factor) : rope.factor;
+  const bool has_factor = rope.scaling == RopeScalingKind::none || factor >= kLeast;
+  const bool ramps = rope.scaling == RopeScalingKind::yarn;
+  const bool has_ramp = rope.theta > 1 && std::min(rope.beta_fast, rope.beta_slow) >= kLeast;
+  if (rope.theta >= kLeast && has_factor && (!ramps || has_ramp)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("RoPE has a base of {}, a factor of {}, and betas of {} and {}",
+                          rope.theta, rope.factor, rope.beta_fast, rope.beta_slow),
+              file, "choose numbers above 0, and for YaRN a base above 1");
+}
+
+/// cap · tanh(x / cap) is a number for caps that float32 holds.
+void require_real_cap(double cap, const std::string& file) {
+  using Float32 = std::numeric_limits<float>;
+  const double size = std::abs(cap);
+  if (size == 0 || (size >= Float32::min() && size <= Float32::max())) return;
+  throw Error(ErrorCode::invalid_input, fmt::format("a soft cap of {} leaves float32", cap), file,
+              "choose a cap of the size of logits, or 0 for none");
+}
+
+/// Scores are scaled by a number, not by the root of one below 0.
+void require_real_scores(const AttentionSpec& attention, const std::string& file) {
+  require_real_cap(attention.soft_cap, file);
+  if (std::isfinite(attention.fixed_scale)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("the scale of attention's scores is {}", attention.fixed_scale), file,
+              "choose a query_pre_attn_scalar above 0");
+}
+
+/// Norms have the root of a variance and epsilon.
+void require_real_norms(const NormSpec& norm, const std::string& file) {
+  if (norm.eps >= 0) return;
+  throw Error(ErrorCode::invalid_input, fmt::format("the norms' epsilon is {}", norm.eps), file,
+              "choose a number that is not below 0");
+}
+
 bool has_keys_of(const AttentionSpec& attention, const AttentionSpec& other) {
   return attention.num_key_value_heads == other.num_key_value_heads &&
          attention.head_dim == other.head_dim && attention.value_head_dim == other.value_head_dim;
@@ -73,13 +118,16 @@ void require_keys_to_share(const StackSpec& stack, const std::string& file) {
 }
 
 void require_consistent(const StackSpec& stack, const std::string& file) {
+  require_real_norms(stack.norm, file);
   require_enough_experts(stack.ffn, file);
   require_equal_groups(stack.self_attention, file);
+  require_real_scores(stack.self_attention, file);
   if (stack.shared_block) require_equal_groups(stack.shared_block->attention, file);
   bool shares = stack.self_attention.shares_key_values;
   for (const LayerVariant& variant : stack.variants) {
     require_enough_experts(variant.ffn, file);
     require_equal_groups(variant.self_attention, file);
+    require_real_scores(variant.self_attention, file);
     shares = shares || variant.self_attention.shares_key_values;
   }
   if (shares) require_keys_to_share(stack, file);
@@ -93,9 +141,13 @@ void require_consistent_layers(const ModelSpec& spec, const std::string& file) {
   if (!spec.encoder && !spec.decoder) return;
   const StackSpec& stack = spec.main_stack();
   require_rotated_pairs(spec.position.rope, stack.self_attention, file);
+  require_frequencies(spec.position.rope, file);
+  if (const auto& head = spec.head.language_model) require_real_cap(head->soft_cap, file);
   for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
     const AttentionSpec& attention = stack.attention_of(variant);
-    if (attention.rope) require_rotated_pairs(*attention.rope, attention, file);
+    if (!attention.rope) continue;
+    require_rotated_pairs(*attention.rope, attention, file);
+    require_frequencies(*attention.rope, file);
   }
 }
 

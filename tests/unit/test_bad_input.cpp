@@ -336,6 +336,44 @@ TEST_CASE("RecurrentGemma has no scaling of RoPE") {
   CHECK(error_place(config).starts_with("config.json#/rope_scaling"));
 }
 
+// Random changes to configs gave outputs of NaN: frequencies are powers of the base, YaRN's ramp
+// lies between logarithms, norms and scores have roots, and temperature tuning a logarithm.
+TEST_CASE("numbers whose powers, roots or logarithms are none are refused in every family") {
+  const auto tiny = [](const std::string& name) {
+    return read_json(data_folder() / "golden/tiny" / (name + ".json")).at("config");
+  };
+  const auto place_with = [](nlohmann::json config, const char* key, const nlohmann::json& value) {
+    config[key] = value;
+    return error_place(config);
+  };
+  for (const double base : {0.0, -0.25, -1.0, 1e-300}) {
+    CHECK(place_with(tiny("mixtral"), "rope_theta", base) == "config.json");
+  }
+  for (const auto& [kind, factor] : {std::pair{"linear", 1e-300}, std::pair{"dynamic", -2.0}}) {
+    const nlohmann::json scaling = {{"type", kind}, {"factor", factor}};
+    CHECK(place_with(tiny("mixtral"), "rope_scaling", scaling) == "config.json");
+  }
+  nlohmann::json yarn = tiny("gpt_oss").at("rope_scaling");
+  yarn["beta_fast"] = 0;
+  CHECK(place_with(tiny("gpt_oss"), "rope_scaling", yarn) == "config.json");
+  CHECK(place_with(tiny("gpt_oss"), "rope_theta", 1) == "config.json");
+  CHECK(place_with(tiny("gemma2"), "rms_norm_eps", -1) == "config.json");
+  CHECK(place_with(tiny("gemma2"), "query_pre_attn_scalar", -0.25) == "config.json");
+  for (const double cap : {1e300, 1e-300}) {
+    CHECK(place_with(tiny("gemma2"), "final_logit_softcapping", cap) == "config.json");
+    CHECK(place_with(tiny("gemma2"), "attn_logit_softcapping", cap) == "config.json");
+  }
+  const auto lfm2 = read_json(data_folder() / "state_spaces/configs/lfm2.json");
+  // LFM2's inner width had no column left, and a run ended with SIGSEGV.
+  CHECK(place_with(lfm2, "block_ffn_dim_multiplier", 1e-300) ==
+        "config.json#/block_ffn_dim_multiplier");
+  CHECK(place_with(tiny("llama4_text"), "floor_scale", -0.25) == "config.json#/floor_scale");
+  // Gemma 4's full layers have a RoPE of their own.
+  nlohmann::json gemma = read_json(data_folder() / "golden/models/gemma4_text/config.json");
+  gemma["rope_parameters"]["full_attention"]["rope_theta"] = 0;
+  CHECK(error_place(gemma) == "config.json");
+}
+
 TEST_CASE("heads share key-value heads equally, and RoPE rotates at most a head, in every family") {
   auto zamba = read_json(data_folder() / "state_spaces/configs/zamba2.json");
   zamba["num_key_value_heads"] = 6;  // of 4

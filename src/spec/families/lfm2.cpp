@@ -1,5 +1,7 @@
 // LFM2: gated short convolutions and grouped-query attention, dense and MoE (Liquid AI, LFM2
 // technical report, arXiv 2511.23404; transformers, models/lfm2, models/lfm2_moe).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -62,6 +64,10 @@ std::int64_t adjusted_width(ConfigReader& config, std::int64_t width) {
   if (!adjusts) return width;
   const std::int64_t two_thirds = 2 * width / 3;
   const std::int64_t scaled = truncated(config, "block_ffn_dim_multiplier", factor, two_thirds);
+  if (scaled < 1) {
+    config.fail("block_ffn_dim_multiplier", fmt::format("leaves nothing of {}", two_thirds),
+                "write a fraction of the inner width");
+  }
   return (scaled + multiple - 1) / multiple * multiple;
 }
 

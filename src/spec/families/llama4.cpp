@@ -26,6 +26,9 @@ std::optional<TemperatureTuning> read_temperature(ConfigReader& config) {
   const bool tuned = config.truth_or({"attn_temperature_tuning"}, true);
   TemperatureTuning tuning;
   tuning.floor_scale = config.number_or({"floor_scale"}, tuning.floor_scale);
+  if (tuning.floor_scale <= 0) {
+    config.fail("floor_scale", "is not above 0", "write a number of positions");
+  }
   tuning.scale = config.number_or({"attn_scale"}, tuning.scale);
   return tuned ? std::optional(tuning) : std::nullopt;
 }
