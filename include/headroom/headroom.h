@@ -62,6 +62,7 @@
 #include "headroom/memory_split.h"
 #include "headroom/model_source.h"
 #include "headroom/model_spec.h"
+#include "headroom/no_plan_fits.h"
 #include "headroom/op.h"
 #include "headroom/parallel_plan.h"
 #include "headroom/plan.h"

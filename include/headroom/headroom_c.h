@@ -16,12 +16,12 @@
  *
  * An answer is an object:
  *
- *   "status"    exit status of the program: 0 fine, 1 a verdict failed, 2 usage or bad input, 3 a
- *               resource is missing, 4 a bug in headroom
- *   "messages"  notes and warnings, a list of strings
- *   "report"    the report, by the command's JSON Schema, for requests of status 0 and 1; or
- *   "text"      the report as text, for commands without JSON and for other values of "format"
- *   "error"     {"code", "message", "where", "hint"}, for the statuses from 2 on
+ *   "status"    exit status of the program: 0 fine, 1 the answer is no: a verdict failed, or no
+ * plan fits, 2 usage or bad input, 3 a resource is missing, 4 a bug in headroom "messages"  notes
+ * and warnings, a list of strings "report"    the report, by the command's JSON Schema, for
+ * requests of status 0, and of 1 with a verdict; or "text"      the report as text, for commands
+ * without JSON and for other values of "format" "error"     {"code", "message", "where", "hint"},
+ * for the statuses from 2 on, and for 1 without a report, where no plan fits (code "no_plan_fits")
  *
  * All functions may be called from several threads at once. None throws an exception or ends the
  * process. Reports that run a model (measure, compare, calibrate) use all processors: two at once

@@ -48,11 +48,14 @@ Json lines_of(const std::string& text) {
   return lines;
 }
 
-std::string answer_of(const Error& error) {
-  return text_of({{"status", exit_status(error.code())},
+/// The answer to the exception being handled.
+std::string answer_of_error() {
+  const Error error = cli::current_error();
+  const int status = cli::current_status();
+  return text_of({{"status", status},
                   {"messages", Json::array()},
                   {"error",
-                   {{"code", name_of(error.code())},
+                   {{"code", status == 1 ? "no_plan_fits" : name_of(error.code())},
                     {"message", cli::with_options(error.message())},
                     {"where", error.where()},
                     {"hint", cli::with_options(error.hint())}}}});
@@ -86,7 +89,7 @@ std::string run(std::string_view json) {
     const int status = cli::run_program(request.arguments);
     answer = answer_of(status, request, written);
   } catch (...) {
-    answer = answer_of(cli::current_error());
+    answer = answer_of_error();
   }
   return without_folders(std::move(answer), request);
 }
@@ -96,7 +99,7 @@ std::string run_or_explain(const char* request) {
     if (request == nullptr) throw_invalid_input("the request is a null pointer", "pass JSON");
     return run(request);
   } catch (...) {
-    return answer_of(cli::current_error());
+    return answer_of_error();
   }
 }
 

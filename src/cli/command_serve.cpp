@@ -252,7 +252,7 @@ void add_serve(Command root, int& status) {
       "  headroom serve llama-3-70b --machines h100-80gb,l40s --price h100-80gb=2.50,l40s=0.80 "
       "--rate 2 --ttft 1s --tpot 60ms\n"
       "\n"
-      "Exit status: 1 if the targets are missed.");
+      "Exit status: 1 if the targets are missed, or no plan has room for the requests.");
   command.on_run([options, count, &status] {
     options->count_is_given = count.is_given();
     run_serve(*options, status);

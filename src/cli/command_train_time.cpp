@@ -108,7 +108,9 @@ void add_train_time(Command root) {
       "8192\n"
       "  headroom train-time llama-3-8b --tokens 1T --machine b200 --count 64 --price 4 --zero 1\n"
       "\n"
-      "Degrees you do not give are searched for the fastest plan.");
+      "Degrees you do not give are searched for the fastest plan.\n"
+      "\n"
+      "Exit status: 1 if no plan fits.");
   command.on_run([options] { run_train_time(*options); });
 }
 

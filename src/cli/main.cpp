@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   } catch (const headroom::cli::EndQuietly& end) {
     return end.status;
   } catch (...) {
-    return headroom::cli::print_error(headroom::cli::current_error());
+    (void)headroom::cli::print_error(headroom::cli::current_error());
+    return headroom::cli::current_status();
   }
 }

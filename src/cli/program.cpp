@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "headroom/no_plan_fits.h"
 #include "output.h"
 #include "plan_violations.h"
 #include "setting_options.h"
@@ -40,7 +41,7 @@ void fill(Command root, int& status) {
       "\n"
       "Exit status:\n"
       "  0  success\n"
-      "  1  a verdict failed\n"
+      "  1  the answer is no: a verdict failed, or no plan fits\n"
       "  2  usage or bad input\n"
       "  3  out of memory, or a file cannot be read or written\n"
       "  4  a bug in headroom\n"
@@ -91,6 +92,16 @@ Error current_error() {
     return {ErrorCode::missing_resource, "out of memory"};
   } catch (const std::exception& error) {
     return {ErrorCode::internal, error.what(), {}, "this is a bug in headroom: please report it"};
+  }
+}
+
+int current_status() {
+  try {
+    throw;
+  } catch (const NoPlanFits&) {
+    return 1;
+  } catch (...) {
+    return exit_status(current_error().code());
   }
 }
 

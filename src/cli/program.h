@@ -23,7 +23,11 @@ int run_program(const std::vector<std::string>& arguments, const UserSettings& s
 /// The exception being handled, in the words of the command line. Call in a handler.
 [[nodiscard]] Error current_error();
 
-/// Writes the error and its hint to standard error. Returns its exit status.
+/// The exit status for the exception being handled: 1 if no plan fits, else that of its kind. Call
+/// in a handler.
+[[nodiscard]] int current_status();
+
+/// Writes the error and its hint to standard error. Returns the exit status of its kind.
 int print_error(const Error& error);
 
 }  // namespace headroom::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "headroom/error.h"
@@ -121,7 +122,7 @@ std::vector<std::string> detail::notes_of(const PlanQuestion& question) {
   const bool across = question.devices > rates.link.devices_per_node;
   const bool assumed = rates.link_is_assumed || (across && rates.network_is_assumed);
   if (question.devices > 1 && assumed) {
-    notes.push_back(fmt::format("the {} of {} is unknown: {}",
+    notes.push_back(fmt::format("the {} of {} is unknown; {}",
                                 rates.link_is_assumed ? "interconnect" : "network between nodes",
                                 rates.name, assumed_interconnect().source));
   }
@@ -154,6 +155,24 @@ void note_recomputation(Planner& planner, PlanChoice choice, const Load& load,
           ? std::string("selective recomputation (core_attn) saves nothing with fused attention")
           : fmt::format("recomputing {} drops no tensor of this model",
                         name_of(recompute.modules)));
+}
+
+/// A note on a plan that leaves less memory than the error of the count. Counted memory and that of
+/// published training steps differ by up to 0.7 % (docs/verification.md: eight steps on B200s), and
+/// by more where the framework's version, the driver or the display take some.
+void note_margin(const PlanFigures& figures, const DeviceRates& rates,
+                 std::vector<std::string>& notes) {
+  constexpr Integer kParts = 100;
+  constexpr double kGib = 1U << 30U;
+  const Integer free = rates.memory_bytes - figures.memory.total();
+  if (free < 0 || kParts * free >= rates.memory_bytes) return;
+  const Integer usable = rates.memory_bytes - rates.driver_bytes;
+  const double kept = static_cast<double>(usable - rates.memory_bytes / kParts) / kGib;
+  notes.push_back(fmt::format(
+      "the plan leaves {:.2f} % of the device's memory, and counts are right within 1 %: --memory "
+      "{:.1f}GiB, for what a process gets, keeps that margin",
+      100 * static_cast<double>(free) / static_cast<double>(rates.memory_bytes),
+      std::floor(10 * kept) / 10));
 }
 
 /// A note where the largest batch of a training step is that of the largest micro-batch, which
@@ -191,6 +210,7 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
     report.remedies = remedies_for(planner, request, question.load, report.result, report.formats);
   }
   report.notes = detail::notes_of(question);
+  note_margin(report.result.figures, question.rates, report.notes);
   note_recomputation(planner, choice, question.load, report.result.figures, report.notes);
   if (!serves) note_micro_batch(request, report.result, report.notes);
   const auto& stored = report.storage.notes;
@@ -229,6 +249,9 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const Plan
   report.notes = detail::notes_of(question);
   auto note = note_on_tensor(limits, space.fixed, question.devices);
   if (note) report.notes.push_back(std::move(*note));
+  if (!report.plans.empty()) {
+    note_margin(report.plans.front().figures, question.rates, report.notes);
+  }
   const PlanResult* const shown = !report.plans.empty() ? &report.plans.front()
                                   : report.least        ? &*report.least
                                                         : nullptr;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headroom/error.h"
+#include "headroom/no_plan_fits.h"
 #include "planner.h"
 #include "question_notes.h"
 #include "setting_format.h"
@@ -145,7 +146,7 @@ TimelineReport make_timeline_report(PlanQuestion question, const PlanRequest& re
   report.figures = planner.evaluate(choice, question.load);
   if (!planner.fits(report.figures)) {
     const Integer missing = report.figures.memory.total() - question.rates.memory_bytes;
-    throw_invalid_input(
+    throw NoPlanFits(
         fmt::format("a plan that does not fit has no timeline: it needs {} B more memory",
                     with_separators(missing)),
         "choose another plan; its report without a timeline lists changes that would fit");

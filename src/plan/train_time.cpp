@@ -1,13 +1,20 @@
 // A whole training run from one of its steps.
 #include "headroom/train_time.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "headroom/analysis.h"
-#include "headroom/error.h"
+#include "headroom/no_plan_fits.h"
 
 namespace headroom {
 namespace {
+
+double gib(Integer bytes) {
+  constexpr double kGib = 1U << 30U;
+  return static_cast<double>(bytes) / kGib;
+}
 
 /// The fastest plan of the request's degrees.
 PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed) {
@@ -16,8 +23,13 @@ PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed)
   space.keep = 1;
   PlanReport report = make_plan_report(question, space);
   if (report.plans.empty()) {
-    throw_invalid_input("no plan on these devices fits a training step",
-                        "take more devices, another machine, or a smaller batch");
+    throw NoPlanFits(
+        fmt::format("no plan on {} × {} fits a training step: the smallest needs {:.2f} GiB of "
+                    "{:.2f} on each device",
+                    question.devices, question.rates.name,
+                    gib(report.least.value().figures.memory.total()),
+                    gib(question.rates.memory_bytes)),
+        "take more devices, another machine, or a smaller batch");
   }
   return report.plans.front();
 }

@@ -207,9 +207,23 @@ void note_plain(const PlanQuestion& question, EngineCommand& command) {
                   name_of(*question.query.weights)));
 }
 
+/// Both engines multiply converted FP8 weights by activations in FP8 on devices with such units
+/// (Ada, Hopper, Blackwell, MI300), and by those of 16 bits, with Marlin's kernels, on older ones:
+/// docs.vllm.ai/en/v0.32.0, features/quantization/llm_compressor/fp8; sgl-project/sglang#31340.
+void note_float8_arithmetic(const PlanQuery& query, EngineCommand& command) {
+  const DType predicted = query.arithmetic.value_or(query.dtype);
+  if (predicted == DType::float8) return;
+  command.notes.push_back(fmt::format(
+      "a device with FP8 units multiplies these weights in float8, which --recipe w8a8-fp8 "
+      "predicts; this prediction, with {} arithmetic, is of devices without them",
+      name_of(predicted)));
+}
+
 /// vLLM converts to MXFP4 more than gpt-oss, which stores only its experts so.
-void add_conversion(std::string_view name, CommandWords& words, EngineCommand& command) {
+void add_conversion(std::string_view name, const PlanQuery& query, CommandWords& words,
+                    EngineCommand& command) {
   words.add("--quantization", name);
+  if (name.starts_with("fp8")) note_float8_arithmetic(query, command);
   if (name != "mxfp4") return;
   command.notes.emplace_back("--quantization mxfp4 converts every matrix of the layers");
 }
@@ -233,7 +247,9 @@ void add_weights(const PlanQuestion& question, CommandWords& words, EngineComman
   const std::optional<WeightForm>& weights = question.query.weights;
   if (!weights) return;
   const std::string_view conversion = conversion_of(command.engine, *weights);
-  if (!conversion.empty()) return add_conversion(conversion, words, command);
+  if (!conversion.empty()) {
+    return add_conversion(conversion, question.query, words, command);
+  }
   switch (checkpoint_of(*weights)) {
     case Checkpoint::plain:
       return note_plain(question, command);

@@ -9,6 +9,7 @@
 #include "live_formulas.h"
 #include "pictures.h"
 #include "terms.h"
+#include "text_table.h"
 #include "trace.h"
 #include "writers.h"
 
@@ -63,6 +64,16 @@ detail::Document for_readers(detail::Document document, const detail::Json& repo
   return detail::with_terms(with_settings(std::move(document), report, options));
 }
 
+/// The document with the columns of its tables that a terminal of `width` columns shows: terms of
+/// dropped columns need no explanation.
+detail::Document fitted_to(detail::Document document, std::size_t width) {
+  for (detail::Block& block : document.blocks) {
+    auto* const table = std::get_if<detail::Table>(&block);
+    if (table != nullptr) *table = detail::fitted_to(std::move(*table), width);
+  }
+  return document;
+}
+
 /// The answer of a report whose header has one stands behind its subject.
 detail::Document with_answer_first(detail::Document document) {
   const auto has_role = [](detail::LineRole role) {
@@ -115,8 +126,8 @@ std::string rendered(const RenderOptions& options, const MakeDocument& document,
     case Format::table:
       break;
   }
-  return detail::to_text(printable(with_answer_first(for_readers(document(), json(), options))),
-                         {options.width, options.colour});
+  const detail::Document shown = for_readers(fitted_to(document(), options.width), json(), options);
+  return detail::to_text(printable(with_answer_first(shown)), {options.width, options.colour});
 }
 
 /// A report with a CSV table of its own.

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,6 +31,9 @@ class TextTable {
     if (width > 0 && total_width() > width) narrow_words(total_width() - width);
     add_bars();
   }
+
+  /// Columns that are left, in their order.
+  [[nodiscard]] const std::vector<std::size_t>& shown() const noexcept { return shown_; }
 
   [[nodiscard]] std::string render() const {
     std::string head = header([](const Column& c) { return c.title; });
@@ -198,6 +203,18 @@ std::string share_bar(double percent) {
   std::string result;
   for (std::size_t i = 0; i < eighths / 8; ++i) result += "█";
   return result.append(kEighths[eighths % 8]);
+}
+
+Table fitted_to(Table table, std::size_t width) {
+  const std::vector<std::size_t> shown = TextTable(table, {width, Colour::off}).shown();
+  const auto picked = [&shown](auto& all) {
+    std::remove_reference_t<decltype(all)> kept;
+    for (const std::size_t column : shown) kept.push_back(std::move(all[column]));
+    all = std::move(kept);
+  };
+  for (std::vector<Cell>& row : table.rows) picked(row);
+  picked(table.columns);
+  return table;
 }
 
 std::string table_text(const Table& table, const TextLayout& layout) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/no_plan_fits.h"
 #include "headroom/serve.h"
 #include "simulation.h"
 #include "size_search.h"
@@ -79,9 +80,9 @@ Planner planner_of(const ServeQuestion& question) {
   const bool exact = range.least == range.most;
   const std::string devices =
       fmt::format("{}{} device{}", exact ? "" : "up to ", range.most, range.most == 1 ? "" : "s");
-  throw_invalid_input(fmt::format("no plan on {} fits {} with these requests", devices,
-                                  question.plan.model.spec.name),
-                      "allow more devices, smaller weights or shorter requests");
+  throw NoPlanFits(fmt::format("no plan on {} fits {} with these requests", devices,
+                               question.plan.model.spec.name),
+                   "allow more devices, smaller weights or shorter requests");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "arrivals.h"
 #include "event_loop.h"
 #include "headroom/error.h"
+#include "headroom/no_plan_fits.h"
 #include "serve_figures.h"
 #include "simulation.h"
 
@@ -176,14 +177,14 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   detail::Simulation simulation(planner, question, choice);
   const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
   if (simulation.cache().bytes <= 0) {
-    throw_invalid_input(
+    throw NoPlanFits(
         fmt::format("the weights of {} leave no room for a KV-cache on a replica of {} device{}",
                     question.plan.model.spec.name, choice.parallel.devices() / choice.parallel.data,
                     choice.parallel.devices() == choice.parallel.data ? "" : "s"),
         "use a higher tensor-parallel or pipeline degree, or smaller weights");
   }
   if (!simulation.holds(requests)) {
-    throw_invalid_input(
+    throw NoPlanFits(
         fmt::format("a request of {} tokens does not fit: the KV-cache has room for {}",
                     detail::longest_of(requests), simulation.cache().tokens),
         "use more devices, a higher tensor-parallel degree, smaller weights or shorter requests");

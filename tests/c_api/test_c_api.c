@@ -60,6 +60,19 @@ static void test_verdict(void) {
   expect(kFits, "\"status\":0");
 }
 
+/* Devices that no plan fits are an answer, not a mistake: as fit's verdict, status 1. */
+static void test_no_plan(void) {
+  static const char kServe[] =
+      "{\"command\": \"serve\", \"model\": \"llama-3-70b\", \"machine\": \"rtx-4090\", \"rate\": "
+      "1}";
+  static const char kTrain[] =
+      "{\"command\": \"train-time\", \"model\": \"llama-3-70b\", \"machine\": \"rtx-4090\", "
+      "\"tokens\": \"1B\"}";
+  expect(kServe, "\"status\":1");
+  expect(kServe, "\"code\":\"no_plan_fits\"");
+  expect(kTrain, "\"status\":1");
+}
+
 static void test_text(void) {
   expect("{\"command\": \"analyze\", \"model\": \"bert-base\", \"format\": \"csv\"}",
          "\"text\":\"component,parameters,");
@@ -112,6 +125,7 @@ static void test_threads(void) {
 int main(void) {
   test_reports();
   test_verdict();
+  test_no_plan();
   test_text();
   test_errors();
   test_threads();

@@ -166,6 +166,25 @@ TEST_CASE("commands convert weights as the engine can, or say what it needs, or 
   }
 }
 
+// vLLM and SGLang have one conversion to FP8, whose arithmetic is the device's (docs.vllm.ai: W8A8
+// on Ada, Hopper and Blackwell, W8A16 before).
+TEST_CASE("a command of FP8 weights says which arithmetic its prediction has") {
+  PlanQuestion question = asked("llama-3-8b", Purpose::serve);
+  question.query.weights = WeightType::float8;
+  const auto notes_on_float8 = [&question](Engine engine) {
+    return std::ranges::count_if(
+        engine_command(engine, question, {}).notes, [](const std::string& note) {
+          return note.find("multiplies these weights in float8") != std::string::npos;
+        });
+  };
+  for (const Engine engine : {Engine::vllm, Engine::sglang}) {
+    question.query.arithmetic.reset();
+    CHECK(notes_on_float8(engine) == 1);
+    question.query.arithmetic = DType::float8;
+    CHECK(notes_on_float8(engine) == 0);
+  }
+}
+
 TEST_CASE("commands say which matrices MXFP4 covers: all in vLLM, experts' by llama-quantize") {
   PlanQuestion question = asked("gpt-oss-20b", Purpose::serve);
   question.query.weights = WeightType::mxfp4;

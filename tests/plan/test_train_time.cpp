@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "headroom/no_plan_fits.h"
 #include "headroom/report.h"
 #include "support/data.h"
 
@@ -94,6 +95,24 @@ TEST_CASE("the rule of thumb of a run with adapters leaves out the gradients of 
   CHECK(render(all, {}).find("8·N·D, all recomputed") != std::string::npos);
 }
 
+// 8.03e9 parameters of 18 B with Adam need 134.6 GiB; one device has 79.65.
+TEST_CASE("a run that no plan fits names the memory that the smallest plan needs") {
+  PlanQuestion question = llama_question(AdapterKind::none);
+  question.devices = 1;
+  TrainingBudget budget;
+  budget.tokens = 1e9;
+  try {
+    (void)make_train_time_report(std::move(question), {}, budget);
+    FAIL("eighteen bytes for each of 8 billion parameters fit in 80 GB");
+  } catch (const NoPlanFits& error) {
+    const std::string message = error.message();
+    const std::string start = "no plan on 1 × h100-80gb fits a training step: the smallest needs ";
+    REQUIRE(message.starts_with(start));
+    CHECK(std::stod(message.substr(start.size())) > 134.6);
+    CHECK(message.ends_with(" of 79.65 on each device"));
+  }
+}
+
 // The table drops the MFU there.
 TEST_CASE("the summary of the best plan has its MFU on a screen of 80 columns") {
   SearchSpace space;
@@ -106,6 +125,11 @@ TEST_CASE("the summary of the best plan has its MFU on a screen of 80 columns") 
   const double mfu = report.plans.front().figures.time.mfu.value();
   const std::string text = render(report, {.width = 80});
   CHECK(text.find(fmt::format(" · MFU {:.1f} % · ", 100 * mfu)) != std::string::npos);
+  // Terms of columns that it drops need no explanation.
+  for (const char* const term : {"Comm.: ", "Bubble: "}) {
+    CHECK(text.find(term) == std::string::npos);
+    CHECK(render(report, {.width = 200}).find(term) != std::string::npos);
+  }
 }
 
 }  // namespace headroom::test

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "headroom/no_plan_fits.h"
 #include "serve_questions.h"
 #include "support/sanitized.h"
 
@@ -345,7 +346,7 @@ TEST_CASE("models without tokens to generate and requests without room are refus
       (void)simulate(question_for("bert-base-uncased", "t4", users(1, 1, 10, 1)), degrees(1)),
       Error);
   CHECK_THROWS_AS((void)simulate(question_for("llama-3-8b", "t4", users(1, 1, 10, 1)), degrees(1)),
-                  Error);
+                  NoPlanFits);
   CHECK_THROWS_AS((void)simulate(question_for("gpt2", "t4", users(1, 1, 10, 1)), degrees(5)),
                   IllegalPlan);
 }

@@ -5,6 +5,7 @@
 
 #include "document.h"
 #include "terms.h"
+#include "text_table.h"
 
 using namespace headroom;
 using namespace headroom::detail;
@@ -41,6 +42,23 @@ TEST_CASE("terms of column titles and cells are explained under the table") {
 TEST_CASE("a term is a whole word: no option, no part of a name") {
   CHECK(terms_under(with_plan("--tp 4 group_tp stop MFUs")) ==
         "MFU: model FLOPs over the peak of the activations' type\n");
+}
+
+TEST_CASE("a table fitted to a width has the columns that it shows there") {
+  Table table;
+  table.columns = {words_column("plan", "Plan"),
+                   number_column("mfu_percent", "MFU", {}, Importance::optional),
+                   number_column("bubble_percent", "Bubble", {}, Importance::optional)};
+  table.rows = {{"tp 8", 29.6, 1.5}};
+  const auto terms_at = [&table](std::size_t width) {
+    return terms_under({{fitted_to(table, width)}});
+  };
+  const std::string tp = "tp: tensor parallelism\n";
+  const std::string mfu = "MFU: model FLOPs over the peak of the activations' type · " + tp;
+  CHECK(terms_at(4) == tp);
+  CHECK(terms_at(10) == mfu);
+  CHECK(fitted_to(table, 10).rows.front().size() == 2);
+  CHECK(fitted_to(table, 0).columns.size() == 3);
 }
 
 TEST_CASE("a term is explained once, and a report without terms has no line") {

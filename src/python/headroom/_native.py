@@ -16,7 +16,7 @@ class HeadroomError(Exception):
 
     def __init__(self, code: str, message: str, where: str = "", hint: str = "") -> None:
         super().__init__(": ".join(filter(None, [where, message])) + (f" ({hint})" if hint else ""))
-        self.code = code  #: "invalid_input", "overflow", "missing_resource" or "internal"
+        self.code = code  #: "no_plan_fits", "invalid_input", "overflow", "missing_resource" or "internal"
         self.message = message
         self.where = where
         self.hint = hint

@@ -6,6 +6,7 @@
 
 #include "../common_keys.h"
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 #include "../state_space.h"
 
@@ -123,10 +124,18 @@ std::optional<ExpertsSpec> read_experts_of(const std::vector<NemotronBlock>& blo
   return std::nullopt;
 }
 
+/// Nemotron-H of 2025 calls it attention_head_dim. A size that is stated is none of the class's.
+void read_old_head_dim(ConfigReader& config) {
+  const auto stated = config.optional_size({"attention_head_dim"});
+  std::vector<std::string> filled;
+  if (stated) config = config.with_defaults(fmt::format(R"({{"head_dim": {}}})", *stated), filled);
+}
+
 void read_nemotron_h(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 8;
-  defaults.head_dim = config.optional_size({"attention_head_dim"}).value_or(128);
+  read_old_head_dim(config);
+  defaults.head_dim = 128;
   defaults.max_position_embeddings = 4096;
   defaults.ffn = FfnKind::plain;
   defaults.activation = ActivationKind::relu_squared;
