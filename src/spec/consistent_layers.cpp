@@ -62,9 +62,10 @@ void require_frequencies(const RopeSpec& rope, const std::string& file) {
 
 /// cap · tanh(x / cap) is a number for caps that float32 holds.
 void require_real_cap(double cap, const std::string& file) {
-  using Float32 = std::numeric_limits<float>;
+  constexpr double kLeast = std::numeric_limits<float>::min();
+  constexpr double kMost = std::numeric_limits<float>::max();
   const double size = std::abs(cap);
-  if (size == 0 || (size >= Float32::min() && size <= Float32::max())) return;
+  if (size == 0 || (size >= kLeast && size <= kMost)) return;
   throw Error(ErrorCode::invalid_input, fmt::format("a soft cap of {} leaves float32", cap), file,
               "choose a cap of the size of logits, or 0 for none");
 }
