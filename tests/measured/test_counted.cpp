@@ -217,6 +217,10 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a text that skips layers of cross-attention has equal counts") {
+  check_counts(load_model((test::data_folder() / "golden/models/mllama_text").string()).spec);
+}
+
 TEST_CASE("queries of low rank have equal counts") {
   check_counts(load_model((test::data_folder() / "families/step3_text").string()).spec);
 }

@@ -1,8 +1,11 @@
 // Llama 3.2 Vision: Llama with layers of cross-attention to an image, which a text without images
 // skips (arXiv 2407.21783, section 7; transformers, models/mllama).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../towers/tower_names.h"
 #include "../towers/tower_weights.h"
 #include "../towers/wrapper.h"
 
@@ -26,17 +29,17 @@ std::vector<std::int64_t> read_cross_layers(ConfigReader& config, std::int64_t n
   return layers;
 }
 
-/// Counts `count` layers of cross-attention with their networks.
-void count_cross_layers(ModelSpec& spec, std::int64_t count) {
+/// Counts a layer of cross-attention with its network.
+void count_cross_layer(ModelSpec& spec, std::int64_t layer) {
   const StackSpec& stack = *spec.decoder;
   const AttentionSpec& attention = stack.self_attention;
   const std::int64_t width = spec.hidden_size;
   const std::int64_t query = attention.num_attention_heads * attention.head_dim;
   const std::int64_t key = attention.num_key_value_heads * attention.head_dim;
   const std::int64_t inner = stack.ffn.intermediate_size;
-  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, WeightRole role) {
-    spec.counted_only.push_back({"decoder.image_layers." + name, std::move(shape), role, count,
-                                 ModelPart::text, CountedUse::loaded});
+  const auto add = [&](const char* name, std::vector<std::int64_t> shape, WeightRole role) {
+    spec.counted_only.push_back({fmt::format("decoder.image_layers.{}.{}", layer, name),
+                                 std::move(shape), role, 1, ModelPart::text, CountedUse::loaded});
   };
   add("cross_attention.query.weight", {query, width}, WeightRole::attention);
   add("cross_attention.key.weight", {key, width}, WeightRole::attention);
@@ -53,6 +56,21 @@ void count_cross_layers(ModelSpec& spec, std::int64_t count) {
   add("mlp.output_gate", {1}, WeightRole::mlp);
 }
 
+/// Counts the layers of cross-attention, which do nothing to a text: neither attention nor network.
+void skip_cross_layers(ModelSpec& spec, const std::vector<std::int64_t>& layers) {
+  StackSpec& stack = *spec.decoder;
+  LayerVariant skipped;
+  skipped.self_attention.causal = true;
+  skipped.self_attention.kind = AttentionKind::none;
+  skipped.ffn.kind = FfnKind::none;
+  stack.variants.push_back(skipped);
+  stack.variant_of_layer.assign(static_cast<std::size_t>(stack.num_layers), 0);
+  for (const std::int64_t layer : layers) {
+    count_cross_layer(spec, layer);
+    stack.variant_of_layer[static_cast<std::size_t>(layer)] = 1;
+  }
+}
+
 void read_mllama_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.num_key_value_heads = 8;
@@ -61,10 +79,8 @@ void read_mllama_text(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = 1e-5;
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
-  StackSpec& stack = *spec.decoder;
-  const auto cross = std::ssize(read_cross_layers(config, stack.num_layers));
-  count_cross_layers(spec, cross);
-  stack.num_layers -= cross;
+  const std::vector<std::int64_t> layers = read_cross_layers(config, spec.decoder->num_layers);
+  if (!layers.empty()) skip_cross_layers(spec, layers);
   constexpr std::int64_t kImageRows = 8;  // behind the vocabulary, for placeholders
   spec.counted_only.push_back({"embeddings.placeholders.weight",
                                {kImageRows, spec.hidden_size},
@@ -114,15 +130,39 @@ void count_mllama_tower(ConfigReader& config, ModelSpec& spec) {
   count_positions(vision, grid, layers.width, tower);
   tower.norm(NormKind::layer_norm, "first_norm", layers.width);
   tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-  layers.count += global;
   tower.layers(layers);
-  tower.add("gates", {2}, WeightRole::attention, global);
+  if (global > 0) {
+    layers.path = "global_layers";
+    layers.count = global;
+    tower.layers(layers);
+    tower.add("global_layers.attention_gate", {1}, WeightRole::attention, global);
+    tower.add("global_layers.mlp_gate", {1}, WeightRole::mlp, global);
+  }
   vision.ignore({"attention_heads", "intermediate_layers_indices", "norm_eps"});
   ignore_tower_keys(vision);
   vision.finish();
   TowerWeights projector(spec, ModelPart::projector);
   projector.linear("linear", output, spec.hidden_size, WeightRole::projector);
 }
+
+// Eight rows of placeholders follow those of the vocabulary.
+constexpr NameRule kMllamaText[] = {
+    {"embeddings.word_embeddings.%", "embed_tokens.%", part(0)},
+    {"embeddings.placeholders.%", "embed_tokens.%", part(1)},
+    {"decoder.image_layers.{i}.attention_norm.%", "layers.{i}.input_layernorm.%"},
+    {"decoder.image_layers.{i}.cross_attention.query.%", "layers.{i}.cross_attn.q_proj.%"},
+    {"decoder.image_layers.{i}.cross_attention.key.%", "layers.{i}.cross_attn.k_proj.%"},
+    {"decoder.image_layers.{i}.cross_attention.value.%", "layers.{i}.cross_attn.v_proj.%"},
+    {"decoder.image_layers.{i}.cross_attention.output.%", "layers.{i}.cross_attn.o_proj.%"},
+    {"decoder.image_layers.{i}.cross_attention.query_norm.%", "layers.{i}.cross_attn.q_norm.%"},
+    {"decoder.image_layers.{i}.cross_attention.key_norm.%", "layers.{i}.cross_attn.k_norm.%"},
+    {"decoder.image_layers.{i}.cross_attention.gate", "layers.{i}.cross_attn_attn_gate"},
+    {"decoder.image_layers.{i}.mlp_norm.%", "layers.{i}.post_attention_layernorm.%"},
+    {"decoder.image_layers.{i}.mlp.gate.%", "layers.{i}.mlp.gate_proj.%"},
+    {"decoder.image_layers.{i}.mlp.up.%", "layers.{i}.mlp.up_proj.%"},
+    {"decoder.image_layers.{i}.mlp.down.%", "layers.{i}.mlp.down_proj.%"},
+    {"decoder.image_layers.{i}.mlp.output_gate", "layers.{i}.cross_attn_mlp_gate"},
+};
 
 }  // namespace
 
@@ -132,7 +172,8 @@ std::vector<Family> mllama_families() {
                           .bare_classes = {"MllamaModel"},
                           .text_type = "mllama_text_model",
                           .count_towers = count_mllama_tower,
-                          .tying = HeadTying::text}),
+                          .tying = HeadTying::text,
+                          .names = wrapped_mllama_names()}),
           {.model_types = {"mllama_text_model"},
            .classes = {{{"MllamaForCausalLM",
                          [](ConfigReader& config) {
@@ -140,7 +181,7 @@ std::vector<Family> mllama_families() {
                          }},
                         {"MllamaTextModel", no_head}}},
            .reader = read_mllama_text,
-           .names = None("its layers of cross-attention do not run"),
+           .names = llama_names({kMllamaText}),
            .gguf = None("llama.cpp does not support this architecture")}};
 }
 

@@ -1,4 +1,4 @@
-// Stored names of models with a tower that runs and another that is counted.
+// Stored names of models with a tower that is counted, alone or beside one that runs.
 #include "tower_names.h"
 
 namespace headroom::detail {
@@ -85,7 +85,60 @@ constexpr NameRule kPhi4Sound[] = {
     {"projector.speech_beside_images.down.%", "down_proj_for_vision_speech.%"},
 };
 
+constexpr NameRule kMllama[] = {
+    {"vision_tower.patch_embeddings.%", "vision_model.patch_embedding.%"},
+    {"vision_tower.class_token", "vision_model.class_embedding"},
+    {"vision_tower.position_embeddings.weight",
+     "vision_model.gated_positional_embedding.embedding"},
+    {"vision_tower.position_embeddings.gate", "vision_model.gated_positional_embedding.gate"},
+    {"vision_tower.tile_position_embeddings.%",
+     "vision_model.gated_positional_embedding.tile_embedding.%"},
+    {"vision_tower.first_tile_embeddings.%",
+     "vision_model.pre_tile_positional_embedding.embedding.%"},
+    {"vision_tower.first_tile_embeddings.gate", "vision_model.pre_tile_positional_embedding.gate"},
+    {"vision_tower.last_tile_embeddings.%",
+     "vision_model.post_tile_positional_embedding.embedding.%"},
+    {"vision_tower.last_tile_embeddings.gate", "vision_model.post_tile_positional_embedding.gate"},
+    {"vision_tower.first_norm.%", "vision_model.layernorm_pre.%"},
+    {"vision_tower.final_norm.%", "vision_model.layernorm_post.%"},
+    {"vision_tower.layers.attention.query.%",
+     "vision_model.transformer.layers.{}.self_attn.q_proj.%"},
+    {"vision_tower.layers.attention.key.%",
+     "vision_model.transformer.layers.{}.self_attn.k_proj.%"},
+    {"vision_tower.layers.attention.value.%",
+     "vision_model.transformer.layers.{}.self_attn.v_proj.%"},
+    {"vision_tower.layers.attention.output.%",
+     "vision_model.transformer.layers.{}.self_attn.o_proj.%"},
+    {"vision_tower.layers.mlp.up.%", "vision_model.transformer.layers.{}.mlp.fc1.%"},
+    {"vision_tower.layers.mlp.down.%", "vision_model.transformer.layers.{}.mlp.fc2.%"},
+    {"vision_tower.layers.attention_norm.%",
+     "vision_model.transformer.layers.{}.input_layernorm.%"},
+    {"vision_tower.layers.mlp_norm.%",
+     "vision_model.transformer.layers.{}.post_attention_layernorm.%"},
+    {"vision_tower.global_layers.attention.query.%",
+     "vision_model.global_transformer.layers.{}.self_attn.q_proj.%"},
+    {"vision_tower.global_layers.attention.key.%",
+     "vision_model.global_transformer.layers.{}.self_attn.k_proj.%"},
+    {"vision_tower.global_layers.attention.value.%",
+     "vision_model.global_transformer.layers.{}.self_attn.v_proj.%"},
+    {"vision_tower.global_layers.attention.output.%",
+     "vision_model.global_transformer.layers.{}.self_attn.o_proj.%"},
+    {"vision_tower.global_layers.mlp.up.%", "vision_model.global_transformer.layers.{}.mlp.fc1.%"},
+    {"vision_tower.global_layers.mlp.down.%",
+     "vision_model.global_transformer.layers.{}.mlp.fc2.%"},
+    {"vision_tower.global_layers.attention_norm.%",
+     "vision_model.global_transformer.layers.{}.input_layernorm.%"},
+    {"vision_tower.global_layers.mlp_norm.%",
+     "vision_model.global_transformer.layers.{}.post_attention_layernorm.%"},
+    {"vision_tower.global_layers.attention_gate",
+     "vision_model.global_transformer.layers.{}.gate_attn"},
+    {"vision_tower.global_layers.mlp_gate", "vision_model.global_transformer.layers.{}.gate_ffn"},
+    {"projector.linear.%", "multi_modal_projector.%"},
+};
+
 }  // namespace
+
+NameTable wrapped_mllama_names() { return {{kMllama}, {"model."}, {}}; }
 
 NameTable wrapped_video_llava_names() {
   NameTable names = wrapped_clip_names(two_layer_projector_rules());

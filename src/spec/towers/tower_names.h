@@ -36,6 +36,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_phi3_v_names();
 [[nodiscard]] NameTable wrapped_video_llava_names();
 [[nodiscard]] NameTable wrapped_phi4_names();
+[[nodiscard]] NameTable wrapped_mllama_names();
 [[nodiscard]] NameTable wrapped_blip2_names();
 [[nodiscard]] NameTable wrapped_aria_names();
 [[nodiscard]] NameTable wrapped_qwen2_audio_names();

@@ -52,23 +52,24 @@ void TowerWeights::norm(NormKind kind, const std::string& name, std::int64_t wid
 void TowerWeights::layers(const TowerLayers& layers) {
   const std::int64_t heads = layers.heads_width == 0 ? layers.width : layers.heads_width;
   const auto project = [&](const char* name, bool bias) {
-    linear_if(bias, std::string("layers.attention.") + name, layers.width, heads,
-              WeightRole::attention, layers.count);
+    linear_if(bias, layers.path + ".attention." + name, layers.width, heads, WeightRole::attention,
+              layers.count);
   };
   project("query", layers.qkv_bias);
   project("key", layers.qkv_bias && layers.key_bias);
   project("value", layers.qkv_bias);
-  linear_if(layers.output_bias, "layers.attention.output", heads, layers.width,
+  linear_if(layers.output_bias, layers.path + ".attention.output", heads, layers.width,
             WeightRole::attention, layers.count);
   const bool gated = layers.ffn == FfnKind::gated;
-  for (const char* const name : {"layers.mlp.gate", "layers.mlp.up"}) {
+  for (const char* const name : {".mlp.gate", ".mlp.up"}) {
     if (!gated && std::string_view(name).ends_with("gate")) continue;
-    linear_if(layers.ffn_bias, name, layers.width, layers.inner, WeightRole::mlp, layers.count);
+    linear_if(layers.ffn_bias, layers.path + name, layers.width, layers.inner, WeightRole::mlp,
+              layers.count);
   }
-  linear_if(layers.ffn_bias, "layers.mlp.down", layers.inner, layers.width, WeightRole::mlp,
+  linear_if(layers.ffn_bias, layers.path + ".mlp.down", layers.inner, layers.width, WeightRole::mlp,
             layers.count);
-  norm(layers.norm, "layers.attention_norm", layers.width, layers.count);
-  norm(layers.norm, "layers.mlp_norm", layers.width, layers.count);
+  norm(layers.norm, layers.path + ".attention_norm", layers.width, layers.count);
+  norm(layers.norm, layers.path + ".mlp_norm", layers.width, layers.count);
 }
 
 void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner) {

@@ -22,6 +22,7 @@ struct TowerLayers {
   bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
   bool output_bias = true;
   bool ffn_bias = true;
+  std::string path = "layers";
 };
 
 /// Sizes of an image and of its patches, in pixels.
