@@ -4,13 +4,15 @@
 
 #include <algorithm>
 
+#include "used_variants.h"
+
 namespace headroom::detail {
 namespace {
 
-/// Calls `visit` with the attention and FFN of each kind of layer of `stack`.
+/// Calls `visit` with the attention and FFN of each kind of layer that `stack` has.
 template <class Visit>
 void for_each_kind(const StackSpec& stack, Visit visit) {
-  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+  for (const std::size_t variant : used_variants(stack)) {
     visit(stack.attention_of(variant), stack.ffn_of(variant));
   }
 }
@@ -101,6 +103,36 @@ bool has_window(const ModelSpec& spec) {
   return found;
 }
 
+/// Products of activations, which no parameter of a layer stands for.
+Differences products_without_parameters(const ModelSpec& spec) {
+  Differences differences;
+  if (spec.has_attention()) add(differences, "scores and contexts of attention");
+  for_each_kind(spec.main_stack(), [&](const AttentionSpec& attention, const FfnSpec&) {
+    if (attention.gated_delta) add(differences, "the gated delta recurrences");
+    if (attention.state_space) add(differences, "the state-space recurrences");
+    if (attention.time_mix) add(differences, "the recurrences of time mixing");
+  });
+  return differences;
+}
+
+/// Parameters of the layers that a token does not multiply once.
+void add_layers_of_rule(const ModelSpec& spec, Differences& differences) {
+  add(differences, "norms and biases");
+  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+}
+
+/// Rows of embeddings that no GEMM reads: a head with the table's weights multiplies them all.
+void add_looked_up(const ModelSpec& spec, Differences& differences) {
+  const auto& head = spec.head.language_model;
+  const bool multiplied = head && head->weight != WeightSharing::separate;
+  if (spec.embedding.vocab_size > 0 && !multiplied) {
+    add(differences, "the embedding table, which is only looked up");
+  }
+  if (spec.position.kind == PositionKind::learned) {
+    add(differences, "position embeddings, which are only added");
+  }
+}
+
 }  // namespace
 
 Differences layer_parameter_differences(const ModelSpec& spec) {
@@ -134,13 +166,27 @@ Differences layer_flop_differences(const ModelSpec& spec, const Workload& worklo
   return differences;
 }
 
-Differences flops_per_parameter_differences(const ModelSpec& spec) {
-  Differences differences;
-  if (spec.has_attention()) add(differences, "scores and contexts of attention");
-  add(differences, "norms and biases");
+Differences forward_per_parameter_differences(const ModelSpec& spec) {
+  Differences differences = products_without_parameters(spec);
+  add_layers_of_rule(spec, differences);
   if (spec.head.language_model) add(differences, "the head's GEMM");
   if (spec.embedding.image || spec.embedding.audio) add(differences, "the input's projection");
-  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+  return differences;
+}
+
+Differences training_per_parameter_differences(const ModelSpec& spec) {
+  Differences differences;
+  add_looked_up(spec, differences);
+  for (std::string& product : products_without_parameters(spec)) {
+    add(differences, std::move(product));
+  }
+  add_layers_of_rule(spec, differences);
+  if (spec.head.pooler || spec.head.classifier) {
+    add(differences, "a pooler or classifier that reads one token of a sequence");
+  }
+  if (spec.kind == ModelKind::encoder_decoder) {
+    add(differences, "stacks that each compute on their own tokens");
+  }
   return differences;
 }
 

@@ -19,8 +19,10 @@ using Differences = std::vector<std::string>;
 [[nodiscard]] Differences parameter_differences(const ModelSpec& spec);
 /// Of a rule for the matrix FLOPs of the layers.
 [[nodiscard]] Differences layer_flop_differences(const ModelSpec& spec, const Workload& workload);
-/// Of 2·N·b·s.
-[[nodiscard]] Differences flops_per_parameter_differences(const ModelSpec& spec);
+/// Of 2·N·b·s, whose N has no embeddings and no head.
+[[nodiscard]] Differences forward_per_parameter_differences(const ModelSpec& spec);
+/// Of 6·N·D, whose N has both.
+[[nodiscard]] Differences training_per_parameter_differences(const ModelSpec& spec);
 /// Of the bytes that a layer saves for its backward pass.
 [[nodiscard]] Differences saved_differences(const ModelSpec& spec, const Workload& workload);
 /// Of the KV-cache of multi-head attention.

@@ -95,7 +95,7 @@ RuleOfThumb flops_per_parameter_rule(const ModelSpec& spec, const Workload& work
   using namespace letters;
   const Expr parameters = computing_parameters(analysis.parameters);
   const Expr& whole = analysis.total.forward.matrix_flops;
-  Differences differences = flops_per_parameter_differences(spec);
+  Differences differences = forward_per_parameter_differences(spec);
   if (spec.kind == ModelKind::encoder_decoder) {
     differences.emplace_back("more parameters in the decoder than in the encoder");
     if (workload.phase == Phase::decode) {
@@ -142,7 +142,7 @@ std::vector<RuleOfThumb> flop_rules(const ModelSpec& spec, const Workload& workl
 std::vector<RuleOfThumb> training_rules(const ModelSpec& spec, const Workload& workload,
                                         const Analysis& analysis) {
   using namespace letters;
-  Differences differences = flops_per_parameter_differences(spec);
+  Differences differences = training_per_parameter_differences(spec);
   const bool recomputes = workload.recompute != Recompute::none;
   if (recomputes) differences.emplace_back("recomputation, a forward pass again");
   const Expr tokens = spec.kind == ModelKind::encoder_decoder ? b * (s + n) : b * s;

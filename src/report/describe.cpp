@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "headroom/storage.h"
+#include "used_variants.h"
 
 namespace headroom::detail {
 namespace {
@@ -161,6 +162,38 @@ std::string describe_head_dim(const AttentionSpec& attention) {
   return fmt::format("{} / {}", keys, attention.value_head_dim);
 }
 
+/// The first variant's feed-forward network that `has` holds for; null if no layer has one.
+template <class Predicate>
+const FfnSpec* ffn_where(const StackSpec& stack, const Predicate& has) {
+  for (const std::size_t variant : used_variants(stack)) {
+    const FfnSpec& ffn = stack.ffn_of(variant);
+    if (has(ffn)) return &ffn;
+  }
+  return nullptr;
+}
+
+/// The network that every token of a layer reads; null if no layer has one.
+const FfnSpec* dense_ffn(const StackSpec& stack) {
+  return ffn_where(stack, [](const FfnSpec& ffn) {
+    const bool routed = ffn.experts && !ffn.experts->beside_dense;
+    return ffn.kind != FfnKind::none && ffn.intermediate_size > 0 && !routed;
+  });
+}
+
+/// Adds "gated FFN 18432" and "256 experts of 2048, 8 per token", of layers that have them.
+void add_ffn(const StackSpec& stack, std::vector<std::string>& words) {
+  if (const FfnSpec* dense = dense_ffn(stack)) {
+    words.push_back(fmt::format("{}FFN {}", dense->kind == FfnKind::gated ? "gated " : "",
+                                dense->intermediate_size));
+  }
+  const FfnSpec* routed =
+      ffn_where(stack, [](const FfnSpec& ffn) { return ffn.experts.has_value(); });
+  if (routed == nullptr) return;
+  const ExpertsSpec& experts = *routed->experts;
+  words.push_back(fmt::format("{} experts of {}, {} per token", experts.num_experts,
+                              experts.intermediate_size, experts.num_experts_per_tok));
+}
+
 bool is_attention_layer(ModelKind kind) {
   return kind == ModelKind::attention_layer || kind == ModelKind::cross_attention_layer;
 }
@@ -205,11 +238,7 @@ std::string describe(const ModelSpec& spec) {
   if (stack.convolution) words.push_back(describe_convolution(stack));
   if (is_attention_layer(spec.kind)) add_mask(stack.self_attention, words);
   if (has_own_head_dim(spec)) words.push_back(describe_head_dim(stack.self_attention));
-  // A stack of experts alone may have no width of a dense FFN.
-  if (stack.ffn.kind != FfnKind::none && stack.ffn.intermediate_size > 0) {
-    words.push_back(fmt::format("{}FFN {}", stack.ffn.kind == FfnKind::gated ? "gated " : "",
-                                stack.ffn.intermediate_size));
-  }
+  add_ffn(stack, words);
   if (spec.embedding.vocab_size > 0) {
     words.push_back(fmt::format("vocab {}", spec.embedding.vocab_size));
   }
