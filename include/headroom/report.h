@@ -237,8 +237,9 @@ struct SweepRow {
   Integer matrix_flops = 0;  ///< forward
   Integer elementwise_flops = 0;
   Integer backward_matrix_flops = 0;
-  Integer traffic_bytes = 0;     ///< forward, read and written
-  Integer activation_bytes = 0;  ///< the peak; in training, bytes saved for the backward pass
+  Integer recompute_matrix_flops = 0;  ///< of what the backward pass computes again
+  Integer traffic_bytes = 0;           ///< forward, read and written
+  Integer activation_bytes = 0;        ///< the peak; in training, bytes saved for the backward pass
   Integer kv_cache_bytes = 0;
   std::optional<double> time_s;        ///< only with a machine
   std::optional<double> time_low_s{};  ///< likewise; nine of ten runs take from low to high

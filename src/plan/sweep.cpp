@@ -142,6 +142,7 @@ class SweepProgram {
     row.matrix_flops = figures_[kMatrix].at(batch);
     row.elementwise_flops = figures_[kElementwise].at(batch);
     row.backward_matrix_flops = figures_[kBackward].at(batch);
+    row.recompute_matrix_flops = figures_[kRecompute].at(batch);
     row.traffic_bytes = figures_[kTraffic].at(batch);
     row.kv_cache_bytes = figures_[kCache].at(batch);
     row.activation_bytes = figures_[kSaved].at(batch);
@@ -179,6 +180,7 @@ class SweepProgram {
     kMatrix,
     kElementwise,
     kBackward,
+    kRecompute,
     kTraffic,
     kCache,
     kSaved,
@@ -214,8 +216,8 @@ class SweepProgram {
     const Expr saved = training ? saved_bytes(analysis, counting.recompute) : Expr();
     for (const Expr& expr :
          {analysis.weight_bytes, forward.matrix_flops, forward.elementwise_flops,
-          analysis.total.backward.matrix_flops, forward.bytes_read + forward.bytes_written,
-          kv_cache_bytes(analysis), saved}) {
+          analysis.total.backward.matrix_flops, analysis.recompute.matrix_flops,
+          forward.bytes_read + forward.bytes_written, kv_cache_bytes(analysis), saved}) {
       formulas_.emplace_back(expr, graph.sizes);
     }
     auto next = analysis.nodes.begin();

@@ -180,10 +180,11 @@ std::vector<SweepFigure> figures_of(const SweepReport& report) {
   const auto add = [&](SweepFigure figure) { figures.insert(figures.end(), std::move(figure)); };
   if (!report.machine.empty()) add(time_figure(report));
   if (is_training(report)) {
-    add(integer_figure(report, "Matrix FLOPs without recomputation", flop_unit, "FLOP",
-                       [](const SweepRow& row) {
-                         return checked_add(row.matrix_flops, row.backward_matrix_flops);
-                       }));
+    add(integer_figure(
+        report, "Matrix FLOPs of a training step", flop_unit, "FLOP", [](const SweepRow& row) {
+          return checked_add(checked_add(row.matrix_flops, row.backward_matrix_flops),
+                             row.recompute_matrix_flops);
+        }));
     add(integer_figure(
         report, "Weights and saved activations", byte_unit, "B",
         [](const SweepRow& row) { return checked_add(row.weight_bytes, row.activation_bytes); }));

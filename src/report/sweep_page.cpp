@@ -67,6 +67,7 @@ std::vector<FigureColumn> figure_columns(const SweepReport& report) {
   add_flops("matrix_flops", "Matrix", &SweepRow::matrix_flops);
   if (training) {
     add_flops("backward_matrix_flops", "Backward", &SweepRow::backward_matrix_flops);
+    add_flops("recompute_matrix_flops", "Recomputed", &SweepRow::recompute_matrix_flops);
   }
   add_flops("elementwise_flops", "Elementwise", &SweepRow::elementwise_flops);
   add_bytes("traffic_bytes", "Traffic", &SweepRow::traffic_bytes);

@@ -17,8 +17,7 @@ constexpr std::string_view kSweepHeader =
     "enc_seq_len,past_len,seq_len,batch_size,"
     "weight_bytes,matrix_flops,elementwise_flops,backward_matrix_flops,traffic_bytes,"
     "activation_bytes,kv_cache_bytes,time_s,time_low_s,time_high_s,images,image_height,image_width,"
-    "audio,"
-    "audio_seconds\n";
+    "audio,audio_seconds,recompute_matrix_flops\n";
 
 void append_value(std::string& text, Integer value) {
   const bool fits = value >= 0 && value <= std::numeric_limits<std::int64_t>::max();
@@ -131,6 +130,7 @@ void SweepWriter::append_figures(const SweepRow& row, std::string& text) {
   const WorkloadAudio& audio = row.workload.audio;
   append_number(text, "audio", has_audio_tower_, Integer{audio.count});
   append_number(text, "audio_seconds", audio.count > 0, Integer{audio.seconds});
+  append_number(text, "recompute_matrix_flops", training, row.recompute_matrix_flops);
 }
 
 void SweepWriter::append_row(const SweepRow& row, std::string& text) {

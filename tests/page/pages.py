@@ -137,7 +137,9 @@ TIME_UNITS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
 # Figures of a picture, by the beginning of its title, from a row of CSV.
 DRAWN = {
     "Predicted time": lambda row: float(row["time_s"]),
-    "Matrix FLOPs without": lambda row: int(row["matrix_flops"]) + int(row["backward_matrix_flops"]),
+    "Matrix FLOPs of a training step": lambda row: sum(
+        int(row[key]) for key in ("matrix_flops", "backward_matrix_flops", "recompute_matrix_flops")
+    ),
     "Matrix FLOPs": lambda row: int(row["matrix_flops"]),
     "Weights": lambda row: sum(int(row[key] or 0) for key in ("weight_bytes", "activation_bytes", "kv_cache_bytes")),
     "KV-cache": lambda row: int(row["kv_cache_bytes"]),

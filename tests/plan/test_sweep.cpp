@@ -40,6 +40,7 @@ void check_rows(const ModelSpec& spec, const SweepGrid& grid) {
     CHECK(row.matrix_flops == figures.forward.matrix_flops);
     CHECK(row.elementwise_flops == figures.forward.elementwise_flops);
     CHECK(row.backward_matrix_flops == figures.backward.matrix_flops);
+    CHECK(row.recompute_matrix_flops == figures.recompute.matrix_flops);
     CHECK(row.traffic_bytes == figures.forward.bytes_read + figures.forward.bytes_written);
     CHECK(row.activation_bytes ==
           (training ? figures.saved_activation_bytes : figures.peak_activation_bytes));
