@@ -34,19 +34,24 @@ struct CrossoverReport {
   std::vector<Relation> relations;
   Bindings values;
   std::vector<Crossover> crossovers;
+  std::optional<KvCacheUse> kv_cache;  ///< of the prefill; empty without a cache
   std::vector<std::string> notes;
 };
 
 /// The crossovers that the model has: scores and context against the FFN, with and without the
 /// projections; saved scores against the rest of a training step's saved activations; KV-cache
-/// against weights; and on a machine with a datasheet, FLOPs against bytes of a decode step.
+/// against weights; and on a machine with a datasheet, FLOPs against bytes of a decode step, where
+/// the layers' GEMMs have the peak of the workload's arithmetic. A type in `kv_cache` replaces the
+/// request's.
 [[nodiscard]] CrossoverReport make_crossover_report(const Model& model,
                                                     const WorkloadRequest& request,
-                                                    const MachineProfile* machine = nullptr);
+                                                    const MachineProfile* machine = nullptr,
+                                                    const KvCacheRequest& kv_cache = {});
 
-/// The number of tokens in the cache at which it exceeds the weights in bytes; empty if it never
-/// does up to 2^40, or the model has no cache that grows.
-[[nodiscard]] std::optional<Integer> cache_passes_weights(const AnalyzeReport& report);
+/// The number of tokens in the cache at which it exceeds the weights in bytes, stored as `request`
+/// says; empty if it never does up to 2^40, or the model has no cache that grows.
+[[nodiscard]] std::optional<Integer> cache_passes_weights(const AnalyzeReport& report,
+                                                          const KvCacheRequest& request = {});
 
 [[nodiscard]] std::string render(const CrossoverReport& report, const RenderOptions& options);
 

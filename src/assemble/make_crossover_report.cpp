@@ -74,6 +74,25 @@ void sort_sides(Crossover& crossover) {
   remove_common_factors(crossover.left, crossover.right);
 }
 
+/// Twice `side`, with the pairs of an empty cache written out: c = (s² + s)/2.
+Expr twice_without_pairs(const Expr& side) {
+  const Expr s = Symbol::seq_len;
+  Expr sum;
+  for (Term term : side.terms()) {
+    const bool counts_pairs = term.powers[index(Symbol::visible_pairs)] == 1;
+    if (counts_pairs) term.powers[index(Symbol::visible_pairs)] = 0;
+    sum += Expr::from_terms({term}) * (counts_pairs ? s * s + s : Expr(Integer{2}));
+  }
+  return sum;
+}
+
+/// True for pairs that are no polynomial of the length.
+bool counts_cut_pairs(const Expr& side) {
+  constexpr Symbol kCut[] = {Symbol::windowed_pairs, Symbol::chosen_pairs,
+                             Symbol::heavily_compressed_pairs};
+  return std::ranges::any_of(kCut, [&](Symbol symbol) { return side.degree(symbol) > 0; });
+}
+
 /// left = n·symbol·…, right = m·…: symbol > right / (left / symbol), in lowest terms.
 void solve(Crossover& crossover) {
   if (crossover.left.terms().size() != 1 || crossover.right.terms().size() != 1) return;
@@ -86,8 +105,9 @@ void solve(Crossover& crossover) {
 
 class CrossoverFinder {
  public:
-  CrossoverFinder(const Model& model, const WorkloadRequest& request)
-      : model_(model), request_(request) {}
+  CrossoverFinder(const Model& model, const WorkloadRequest& request,
+                  const KvCacheRequest& kv_cache)
+      : model_(model), request_(request), kv_cache_(kv_cache) {}
 
   CrossoverReport run(const MachineProfile* machine) && {
     const AnalyzeReport base = analyzed(Phase::prefill);
@@ -95,6 +115,7 @@ class CrossoverFinder {
     report_.workload = base.workload;
     report_.values = bindings_of(base.workload, base.graph);
     report_.relations = relations_in(base);
+    report_.kv_cache = base.kv_cache;
     add_ffn(base);
     add_saved_scores();
     add_cache();
@@ -113,7 +134,9 @@ class CrossoverFinder {
       request.kernels = WorkloadRequest{}.kernels;
       request.recompute = WorkloadRequest{}.recompute;
     }
-    return detail::analyze_model(model_, request, Convention::headroom, {});
+    const bool caches = phase != Phase::train;
+    return detail::analyze_model(model_, request, Convention::headroom,
+                                 caches ? kv_cache_ : KvCacheRequest{});
   }
 
   static std::vector<Relation> relations_in(const AnalyzeReport& report) {
@@ -135,8 +158,9 @@ class CrossoverFinder {
       return left.evaluate(values) > right.evaluate(values);
     });
     const std::vector<Relation> relations = relations_in(report);
-    crossover.left = collapse(left, relations);
-    crossover.right = collapse(right, relations);
+    const bool has_polynomials = !counts_cut_pairs(left) && !counts_cut_pairs(right);
+    crossover.left = has_polynomials ? collapse(twice_without_pairs(left), relations) : Expr();
+    crossover.right = has_polynomials ? collapse(twice_without_pairs(right), relations) : Expr();
     sort_sides(crossover);
     solve(crossover);
     report_.crossovers.push_back(std::move(crossover));
@@ -187,23 +211,42 @@ class CrossoverFinder {
     if (!model_.spec.main_stack().causal() || model_.spec.is_layer()) return;
     const AnalyzeReport report = analyzed(Phase::decode);
     if (report.analysis.kv_cache.empty()) return;
-    const Expr weights{report.figures.weight_bytes};
-    Crossover crossover{"KV-cache",
-                        "weights",
-                        "B",
-                        Symbol::visible_keys,
-                        kv_cache_bytes(report.analysis),
-                        report.analysis.weight_bytes};
-    if (report.analysis.weight_bytes.evaluate(bindings_of(report.workload, report.graph)) !=
+    Crossover crossover{"KV-cache", "weights", "B", Symbol::visible_keys, {}, {}};
+    crossover.at = cache_passes_weights(report, kv_cache_);
+    if (!report.kv_cache || has_plain_values(*report.kv_cache)) set_cache_sides(report, crossover);
+    report_.crossovers.push_back(std::move(crossover));
+  }
+
+  /// Blocks and scales have no whole bytes per element, and so no polynomial.
+  static void set_cache_sides(const AnalyzeReport& report, Crossover& crossover) {
+    crossover.left = kv_cache_bytes(report.analysis);
+    crossover.right = report.analysis.weight_bytes;
+    if (crossover.right.evaluate(bindings_of(report.workload, report.graph)) !=
         report.figures.weight_bytes) {
-      crossover.right = weights;
+      crossover.right = Expr(report.figures.weight_bytes);
     }
-    crossover.at = cache_passes_weights(report);
     const std::vector<Relation> relations = relations_in(report);
     crossover.left = collapse(crossover.left, relations);
     crossover.right = collapse(crossover.right, relations);
     sort_sides(crossover);
-    report_.crossovers.push_back(std::move(crossover));
+  }
+
+  /// Matrix FLOPs of a pass by the type that computes them.
+  struct TypedFlops {
+    Expr layer_gemms;  ///< in the workload's arithmetic
+    Expr others;       ///< in the type of the activations
+  };
+
+  static TypedFlops typed_flops(const AnalyzeReport& report) {
+    TypedFlops flops;
+    std::size_t next = 0;
+    for (const Block& block : report.graph.blocks) {
+      for (const Node& node : block.nodes) {
+        const Expr& own = report.analysis.nodes.at(next++).cost.forward.matrix_flops;
+        (is_layer_gemm(block, node) ? flops.layer_gemms : flops.others) += own;
+      }
+    }
+    return flops;
   }
 
   /// FLOPs / peak > bytes / bandwidth, by the batch of a decode step.
@@ -215,48 +258,67 @@ class CrossoverFinder {
     }
     if (!model_.spec.main_stack().causal() || model_.spec.is_layer()) return;
     const AnalyzeReport report = analyzed(Phase::decode);
+    const DType arithmetic = report.workload.arithmetic_type();
     const auto peak = peak_flops_per_s(*rates, report.workload.dtype);
-    if (!peak) return;
-    const Expr bandwidth{static_cast<Integer>(std::llround(rates->memory_bytes_per_s))};
-    const Expr compute{static_cast<Integer>(std::llround(*peak))};
+    const auto layer_peak = peak_flops_per_s(*rates, arithmetic);
+    if (!peak || !layer_peak) return;
+    const TypedFlops flops = typed_flops(report);
     const Cost& cost = report.analysis.total.forward;
-    const Bindings& sizes = report.graph.sizes;
-    const Expr flops = cost.matrix_flops.substitute(sizes) * bandwidth;
-    const Expr bytes = (cost.bytes_read + cost.bytes_written).substitute(sizes) * compute;
+    const Expr bytes = cost.bytes_read + cost.bytes_written;
     Crossover crossover{
         "time of the FLOPs", "time of the bytes", "decode step", Symbol::batch_size, {}, {}};
     crossover.at = least([&](Integer value) {
       Workload workload = report.workload;
       workload.batch_size = static_cast<std::int64_t>(value);
       const Bindings values = bindings_of(workload, report.graph);
-      return flops.evaluate(values) > bytes.evaluate(values);
+      const auto evaluated = [&](const Expr& expr) {
+        return static_cast<double>(expr.evaluate(values));
+      };
+      return evaluated(flops.layer_gemms) / *layer_peak + evaluated(flops.others) / *peak >
+             evaluated(bytes) / rates->memory_bytes_per_s;
     });
-    crossover.source = fmt::format("{}: {:.0f} FLOP per byte, cache of {} tokens", machine.name,
-                                   *peak / rates->memory_bytes_per_s,
-                                   with_separators(Integer{report.workload.past_len} + 1));
+    const auto per_byte = [&](double flops_per_s) {
+      return fmt::format("{:.0f}", flops_per_s / rates->memory_bytes_per_s);
+    };
+    crossover.source =
+        fmt::format("{} computes {} FLOP in the time of one byte", machine.name, per_byte(*peak));
+    if (*layer_peak != *peak) {
+      crossover.source +=
+          fmt::format(", {} in the layers' GEMMs ({})", per_byte(*layer_peak), name_of(arithmetic));
+    }
+    crossover.source += fmt::format(", with a cache of {} tokens",
+                                    with_separators(Integer{report.workload.past_len} + 1));
     report_.crossovers.push_back(std::move(crossover));
   }
 
   const Model& model_;
   const WorkloadRequest& request_;
+  const KvCacheRequest& kv_cache_;
   CrossoverReport report_;
 };
 
 }  // namespace
 
 CrossoverReport make_crossover_report(const Model& model, const WorkloadRequest& request,
-                                      const MachineProfile* machine) {
-  return CrossoverFinder(model, request).run(machine);
+                                      const MachineProfile* machine,
+                                      const KvCacheRequest& kv_cache) {
+  return CrossoverFinder(model, request, kv_cache).run(machine);
 }
 
-std::optional<Integer> cache_passes_weights(const AnalyzeReport& report) {
+std::optional<Integer> cache_passes_weights(const AnalyzeReport& report,
+                                            const KvCacheRequest& request) {
   if (report.analysis.kv_cache.empty()) return std::nullopt;
+  const bool plain = !report.kv_cache || has_plain_values(*report.kv_cache);
   const Expr cache = kv_cache_bytes(report.analysis);
+  const auto bytes_of_cache = [&](const Workload& workload) {
+    if (plain) return cache.evaluate(bindings_of(workload, report.graph));
+    return Integer{kv_cache_use(report.model.spec, report.graph, workload, request)->used_bytes};
+  };
   return least([&](Integer tokens) {
     Workload workload = report.workload;
     workload.past_len = static_cast<std::int64_t>(tokens) - workload.seq_len;
     if (workload.past_len < 0) return false;
-    return cache.evaluate(bindings_of(workload, report.graph)) > report.figures.weight_bytes;
+    return bytes_of_cache(workload) > report.figures.weight_bytes;
   });
 }
 

@@ -17,8 +17,9 @@ namespace {
 
 class Explainer {
  public:
-  Explainer(AnalyzeReport analyzed, Subject subject, std::optional<std::int64_t> new_tokens)
-      : analyzed_(std::move(analyzed)), new_tokens_(new_tokens) {
+  Explainer(AnalyzeReport analyzed, Subject subject, const KvCacheRequest& kv_cache,
+            std::optional<std::int64_t> new_tokens)
+      : analyzed_(std::move(analyzed)), kv_cache_(kv_cache), new_tokens_(new_tokens) {
     report_.subject = subject;
     report_.values = bindings_of(analyzed_.workload, analyzed_.graph);
     report_.relations = relations_of(analyzed_.workload);
@@ -92,10 +93,15 @@ class Explainer {
     const Workload& workload = analyzed_.workload;
     const ModelSpec& spec = analyzed_.model.spec;
     if (workload.phase != Phase::prefill || spec.reads_two_sequences()) return;
-    if (analyzed_.graph.traits.compresses_keys()) return;
-    const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
-    if (!shares.attention_side || !shares.ffn_side) return;
-    report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side, shares.attention_passes_ffn};
+    try {
+      const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
+      if (!shares.attention_side || !shares.ffn_side) return;
+      report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side,
+                               shares.attention_passes_ffn};
+    } catch (const Error& error) {
+      // Costs that are no polynomial in the length, as of chunked windows, have no crossover.
+      if (error.code() != ErrorCode::invalid_input) throw;
+    }
   }
 
   void explain_parameters() {
@@ -151,6 +157,7 @@ class Explainer {
         use.rows, [](const KvCacheRow& row) { return row.growth == KvGrowth::compressed; });
     const bool plain = has_plain_values(use) && !compresses;  // less than one entry per token
     plain ? explain_plain_cache() : explain_stored_cache(use);
+    report_.cache_passes_weights = cache_passes_weights(analyzed_, kv_cache_);
   }
 
   void explain_plain_cache() {
@@ -162,7 +169,6 @@ class Explainer {
     const WindowFill fill = window_fill(analyzed_.workload, analyzed_.graph.traits);
     report_.parts.push_back(
         figure("each further token", kv_cache_bytes_per_token(analyzed_.analysis, fill)));
-    report_.cache_passes_weights = cache_passes_weights(analyzed_);
     if (new_tokens_) explain_generation();
   }
 
@@ -253,6 +259,7 @@ class Explainer {
   }
 
   AnalyzeReport analyzed_;
+  const KvCacheRequest& kv_cache_;
   std::optional<std::int64_t> new_tokens_;
   ExplainReport report_;
 };
@@ -288,7 +295,7 @@ ExplainReport make_explain_report(Model model, const WorkloadRequest& request, S
   }
   AnalyzeReport analyzed =
       detail::analyze_model(std::move(model), request, Convention::headroom, kv_cache);
-  return Explainer(std::move(analyzed), subject, new_tokens).explain();
+  return Explainer(std::move(analyzed), subject, kv_cache, new_tokens).explain();
 }
 
 }  // namespace headroom

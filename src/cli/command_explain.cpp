@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "counted_run.h"
+#include "efficiency_options.h"
 #include "headroom/claim.h"
 #include "headroom/crossover.h"
 #include "headroom/derivation.h"
@@ -89,8 +90,11 @@ Explained run_steps(const ExplainOptions& options) {
 Explained run_crossovers(const ExplainOptions& options) {
   std::optional<MachineProfile> machine;
   if (!options.machine.empty()) machine = catalogue_machine(options.machine);
-  const CrossoverReport report = make_crossover_report(
-      options.reading.load(options.model), options.request, machine ? &*machine : nullptr);
+  const Model model = options.reading.load(options.model);
+  WorkloadRequest request = options.request;
+  if (!request.attention) request.attention = attention_on(machine, model.spec);
+  const CrossoverReport report =
+      make_crossover_report(model, request, machine ? &*machine : nullptr, options.kv_cache);
   return explained(report, options);
 }
 

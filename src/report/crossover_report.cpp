@@ -70,7 +70,7 @@ Json to_json(const CrossoverReport& report) {
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "crossovers.schema.json";
   json["model"] = to_json(report.model);
-  json["workload"] = to_json(report.workload, report.model.spec, std::nullopt);
+  json["workload"] = to_json(report.workload, report.model.spec, report.kv_cache);
   json["crossovers"] = Json::array();
   for (const Crossover& crossover : report.crossovers) {
     const std::string formula = condition(crossover);

@@ -35,6 +35,17 @@ TEST_CASE("attention exceeds an FFN of 4d at 4d tokens, and with its projections
   CHECK(fraction(attention, report.values) == 2 * 768);
 }
 
+TEST_CASE("a fused kernel that skips masked pairs exceeds an FFN of 4d at 8d tokens") {
+  // 2·b·s·(s + 1)·d against 16·b·s·d²: s > 8·d − 1.
+  WorkloadRequest request;
+  request.attention = AttentionImplementation::fused;
+  const CrossoverReport report = make_crossover_report(load_model("gpt2"), request);
+  const Crossover& core = crossover_of(report, "scores and context");
+  CHECK(core.at == Integer{8 * 768});
+  CHECK(format(core.left) == "s");
+  CHECK(core.right.evaluate(report.values) == 8 * 768 - 1);
+}
+
 TEST_CASE("saved scores exceed the other activations near 34d/5h tokens") {
   // 5·b·s²·h against 34·b·s·d and 8·b·s for the norms' statistics (arXiv 2205.05198, section 4.1):
   // s > (34·768 + 8)/(5·12) = 435.3
@@ -58,6 +69,24 @@ TEST_CASE("the cache of Llama-2-7B passes its weights at 25,706 tokens") {
   CHECK(explained.parts.back().value == Integer{524'288} * 227);
 }
 
+TEST_CASE("the cache of Llama 3 8B passes its weights by the type that it is stored in") {
+  // 16,060,522,496 B of weights; 2·32·1024 elements a token: 65,536 B in float8, and 34 B for every
+  // 32 elements, 69,632 B, in q8_0.
+  KvCacheRequest kv_cache;
+  const auto passes = [&] {
+    const Model model = load_model("llama-3-8b");
+    const auto report = make_crossover_report(model, {}, nullptr, kv_cache);
+    const auto explained = make_explain_report(model, {}, Subject::kv, kv_cache);
+    CHECK(explained.cache_passes_weights == crossover_of(report, "KV-cache").at);
+    return crossover_of(report, "KV-cache").at;
+  };
+  CHECK(passes() == Integer{16'060'522'496 / 131'072 + 1});
+  set_type(kv_cache, KvType::float8);
+  CHECK(passes() == Integer{16'060'522'496 / 65'536 + 1});
+  set_type(kv_cache, KvType::q8_0);
+  CHECK(passes() == Integer{16'060'522'496 / 69'632 + 1});
+}
+
 TEST_CASE("a window's cache stops growing, and never passes the weights") {
   const auto mistral = make_explain_report(load_model("mistral-7b-v0.1"), {}, Subject::kv);
   CHECK(mistral.cache_passes_weights == std::nullopt);
@@ -75,6 +104,22 @@ TEST_CASE("a decode step is bound by FLOPs from a batch above the device's ridge
   REQUIRE(ridge.at.has_value());
   CHECK(*ridge.at > 295);
   CHECK(*ridge.at < 2 * 295);
+}
+
+TEST_CASE("GEMMs in float8 need the batch that the device's float8 peak asks for") {
+  // As above with 1,979 TFLOP/s in the layers, whose weights stay 16 bits wide.
+  WorkloadRequest request;
+  request.dtype = DType::bfloat16;
+  request.arithmetic = DType::float8;
+  request.past_len = 1;
+  const MachineProfile machine = find_machine("h100-80gb");
+  const CrossoverReport report = make_crossover_report(load_model("llama-2-7b"), request, &machine);
+  const Crossover& ridge = crossover_of(report, "time of the FLOPs");
+  REQUIRE(ridge.at.has_value());
+  CHECK(*ridge.at > 590);
+  CHECK(*ridge.at < 3 * 590);
+  CHECK(ridge.source.find("295 FLOP") != std::string::npos);
+  CHECK(ridge.source.find("591 in the layers' GEMMs") != std::string::npos);
 }
 
 TEST_CASE("new tokens are refused for figures other than the cache") {
