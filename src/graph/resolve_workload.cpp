@@ -58,7 +58,7 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
       throw_invalid_input(
           fmt::format("{} reads images of {} tokens, so {} cannot be {}", spec.name, tokens,
                       Setting::seq_len, wanted),
-          fmt::format("leave out {}, or change image_size in the config", Setting::seq_len));
+          fmt::format("use {} {}, or change image_size in the config", Setting::seq_len, tokens));
     case PositionInterpolation::bicubic:
     case PositionInterpolation::bicubic_antialiased:
     case PositionInterpolation::linear:
@@ -356,20 +356,47 @@ std::vector<std::string> notes_on_chunks(const Workload& workload, const ModelSp
   return notes;
 }
 
+namespace {
+
+/// Says that a sequence is longer than the positions of `reader`; empty if it is not.
+std::string note_on_positions(Integer tokens, const PositionSpec& position,
+                              const std::string& reader) {
+  const auto most = positions_of(position);
+  if (!most || tokens <= *most) return {};
+  if (position.kind == PositionKind::learned) {
+    return fmt::format(
+        "{} tokens exceed the {} positions of {}: its published weights cannot run this",
+        to_string(tokens), *most, reader);
+  }
+  return fmt::format("{} tokens exceed the trained context of {}", to_string(tokens), *most);
+}
+
+std::string note_on_encoder_positions(const Workload& workload, const ModelSpec& spec) {
+  const bool is_default = workload.enc_seq_len == default_enc_length(spec);
+  if (spec.kind != ModelKind::encoder_decoder || is_default) return {};
+  return note_on_positions(workload.enc_seq_len, spec.encoder_positions(),
+                           spec.name + "'s encoder");
+}
+
+bool is_of_adapter(const CountedWeight& weight) { return weight.part == ModelPart::adapter; }
+
+/// A folder of an adapter is its base model with further weights, none of which is frozen.
+std::string note_on_adapter(const Workload& workload, const ModelSpec& spec) {
+  const bool has_adapter = std::ranges::any_of(spec.counted_only, is_of_adapter);
+  if (!has_adapter || workload.phase != Phase::train) return {};
+  return "training counts all weights as trained, also those of the adapter's base model; "
+         "train-time --adapter counts a step that trains an adapter alone";
+}
+
+}  // namespace
+
 std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
   std::vector<std::string> notes;
-  const auto most = positions_of(spec.position);
-  // Compares by difference, since the sum of the lengths may overflow.
-  const bool beyond =
-      most && (workload.seq_len > *most || workload.past_len > *most - workload.seq_len);
-  if (beyond && spec.position.kind == PositionKind::learned) {
-    notes.push_back(
-        fmt::format("past {} + new {} tokens exceed the {} positions of {}: "
-                    "its published weights cannot run this",
-                    workload.past_len, workload.seq_len, *most, spec.name));
-  } else if (beyond) {
-    notes.push_back(fmt::format("past {} + new {} tokens exceed the trained context of {}",
-                                workload.past_len, workload.seq_len, *most));
+  const Integer tokens = Integer{workload.past_len} + workload.seq_len;
+  for (std::string note :
+       {note_on_positions(tokens, spec.position, spec.name),
+        note_on_encoder_positions(workload, spec), note_on_adapter(workload, spec)}) {
+    if (!note.empty()) notes.push_back(std::move(note));
   }
   for (std::string note : {note_on_images(workload, spec), note_on_audio(workload, spec)}) {
     if (!note.empty()) notes.push_back(std::move(note));
@@ -390,7 +417,8 @@ std::vector<std::string> notes_on_config(const ModelSpec& spec) {
   }
   notes.insert(notes.end(), spec.assumptions.begin(), spec.assumptions.end());
   const auto is_not_run = [](const CountedWeight& weight) {
-    return weight.use == CountedUse::part_not_run && weight.role != WeightRole::head;
+    return weight.use == CountedUse::part_not_run && weight.role != WeightRole::head &&
+           !is_of_adapter(weight);
   };
   const auto is_head_not_run = [](const CountedWeight& weight) {
     return weight.use == CountedUse::part_not_run && weight.role == WeightRole::head;
@@ -401,6 +429,9 @@ std::vector<std::string> notes_on_config(const ModelSpec& spec) {
   }
   if (std::ranges::any_of(spec.counted_only, is_not_run)) {
     notes.emplace_back("parts outside the text model count as parameters and weights only");
+  }
+  if (std::ranges::any_of(spec.counted_only, is_of_adapter)) {
+    notes.emplace_back("the adapter counts as parameters and weights only");
   }
   return notes;
 }

@@ -196,6 +196,26 @@ TEST_CASE("a LoRA folder is its base model and the adapter's weights, in their o
   CHECK(model.spec.assumptions.back().find("rank 4 on q_proj: 4096 B more") != std::string::npos);
 }
 
+TEST_CASE("training a LoRA folder counts all weights as trained, and says so") {
+  const TempFolder root;
+  write_adapter(root, adapter_config());
+  const auto notes_in = [&](Phase phase, const std::filesystem::path& folder) {
+    WorkloadRequest request;
+    request.phase = phase;
+    const ModelSpec spec = load_model(folder.string()).spec;
+    std::string text;
+    for (const std::string& note : notes_on(resolve(request, spec), spec)) text += note + "\n";
+    return text;
+  };
+  const std::string training = notes_in(Phase::train, root / "adapter");
+  CHECK(training.find("counts all weights as trained") != std::string::npos);
+  CHECK(training.find("outside the text model") == std::string::npos);
+  const std::string prompt = notes_in(Phase::prefill, root / "adapter");
+  CHECK(prompt.find("counts all weights") == std::string::npos);
+  CHECK(prompt.find("the adapter counts as parameters and weights only") != std::string::npos);
+  CHECK(notes_in(Phase::train, root / "base").find("counts all weights") == std::string::npos);
+}
+
 TEST_CASE("an adapter's base model may be a preset") {
   const TempFolder root;
   json config = adapter_config();

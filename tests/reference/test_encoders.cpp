@@ -240,6 +240,27 @@ TEST_CASE("DeBERTa's relative positions are 2·span rows, and scores are scaled 
 }
 
 // Of 5 tokens with a window of 2 on either side, the queries see 3, 4, 5, 4 and 3.
+TEST_CASE("a note says that a sequence is longer than the positions of its stack") {
+  const auto notes_at = [](const char* model, std::int64_t past, std::int64_t enc_seq_len) {
+    const ModelSpec spec = load_model(model).spec;
+    WorkloadRequest request;
+    request.phase = Phase::decode;
+    request.past_len = past;
+    if (enc_seq_len > 0) request.enc_seq_len = enc_seq_len;
+    std::string text;
+    for (const std::string& note : notes_on(resolve(request, spec), spec)) text += note + "\n";
+    return text;
+  };
+  // 1,500 frames and 448 tokens (arXiv 2212.04356, section 2.2 and its code); GPT-2 has 1,024.
+  CHECK(notes_at("whisper-small", 10, 1500).empty());
+  CHECK(notes_at("whisper-small", 10, 2000)
+            .find("2000 tokens exceed the 1500 positions of "
+                  "whisper-small's encoder") != std::string::npos);
+  CHECK(notes_at("gpt2", 1023, 0).empty());
+  CHECK(notes_at("gpt2", 1122, 0).find("1123 tokens exceed the 1024 positions of gpt2") !=
+        std::string::npos);
+}
+
 TEST_CASE("fused attention counts the pairs within the window of an encoder-decoder's encoder") {
   nlohmann::json config = read_json(data_folder() / "golden/tiny/t5gemma.json").at("config");
   Workload workload;
