@@ -175,8 +175,7 @@ Line step_line(const AnalyzeReport& report) {
 void add_memory(const AnalyzeReport& report, Legend& legend, Document& document) {
   const Figures& figures = report.figures;
   const Analysis& analysis = report.analysis;
-  document.add_line("weights",
-                    describe_storage(report.storage, figures.weight_bytes, figures.parameters));
+  document.add_line("weights", describe_storage(report.storage, figures.weight_bytes));
   if (report.workload.phase == Phase::train) {
     document.add_line("saved for backward",
                       with_formula(report, figures.saved_activation_bytes,
@@ -230,9 +229,13 @@ Verdict check_of(const Model& model, Integer parameters) {
   return {fmt::format("MISMATCH  reference count {}", count), Outcome::bad};
 }
 
-/// The source up to its first semicolon; `presets show` prints all of it.
+/// The source up to its first semicolon, or the colon in front of a list that the semicolon cuts;
+/// `presets show` prints all of it.
 std::string short_source(const ReferenceCount& reference) {
-  return reference.source.substr(0, reference.source.find(';'));
+  const std::string& whole = reference.source;
+  const std::size_t end = whole.find(';');
+  if (end == std::string::npos) return whole;
+  return whole.substr(0, std::min(end, whole.find(": ")));
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ Json to_json(const AnalyzeReport& report, Detail detail) {
   json["traffic"] = {{"bytes_read", json_integer(figures.forward.bytes_read)},
                      {"bytes_written", json_integer(figures.forward.bytes_written)}};
   json["memory"] = memory_json(report);
-  json["storage"] = to_json(report.storage, figures.weight_bytes, figures.parameters);
+  json["storage"] = to_json(report.storage, figures.weight_bytes);
   json["kv_cache"] = report.kv_cache ? to_json(*report.kv_cache) : Json(nullptr);
   json["generation"] = nullptr;
   if (report.generation) {

@@ -213,7 +213,7 @@ Document to_document(const FitReport& report) {
     document.blocks.push_back(Line{label, std::move(text)});
   };
   if (question.query.purpose == Purpose::serve) {
-    add("storage", describe_storage(report.storage, report.storage.bytes, report.parameters));
+    add("storage", describe_storage(report.storage, report.storage.bytes));
   }
   add("plan", describe(report.result.choice, question.query.purpose));
   add_device(question, document);
@@ -247,8 +247,7 @@ Json to_json(const FitReport& report) {
   add_host_link(report.question, report.result.choice, json);
   json["verdict"] = verdict_json(report.result.fits, verdict_of(report));
   const bool serves = report.question.query.purpose == Purpose::serve;
-  json["storage"] =
-      serves ? to_json(report.storage, report.storage.bytes, report.parameters) : Json(nullptr);
+  json["storage"] = serves ? to_json(report.storage, report.storage.bytes) : Json(nullptr);
   json.update(result_json(report.result, report.question));
   const std::optional<TtftRange> range = ttft_range(report);
   json["ttft_range"] =

@@ -131,8 +131,7 @@ Json json_of(const HostRates& host) {
 
 Document to_document(const SplitReport& report) {
   Document document = document_of(report.question);
-  document.add_line("storage",
-                    describe_storage(report.storage, report.storage.bytes, report.parameters));
+  document.add_line("storage", describe_storage(report.storage, report.storage.bytes));
   add_device(report.question, document);
   document.add_line("host", describe_host(report.host));
   document.add_verdict("verdict", verdict_of(report), outcome_of(report.result.fits));
@@ -155,7 +154,7 @@ Document to_document(const SplitReport& report) {
 Json to_json(const SplitReport& report) {
   Json json = question_json(report.question, "fit_split.schema.json");
   json["verdict"] = verdict_json(report.result.fits, verdict_of(report));
-  json["storage"] = to_json(report.storage, report.storage.bytes, report.parameters);
+  json["storage"] = to_json(report.storage, report.storage.bytes);
   json["host"] = json_of(report.host);
   json["layers"] = report.layers;
   json["split"] = json_of(report.result, report);

@@ -11,9 +11,12 @@
 namespace headroom::detail {
 namespace {
 
-std::optional<double> bits_per_weight(Integer bytes, Integer parameters) {
-  if (parameters == 0) return std::nullopt;
-  return 8 * static_cast<double>(bytes) / static_cast<double>(parameters);
+/// Of parameters and buffers, as the bytes.
+std::optional<double> bits_per_weight(const StoredWeights& storage, Integer bytes) {
+  Integer values = 0;
+  for (const StorageGroup& group : storage.groups) values += group.parameters;
+  if (values == 0) return std::nullopt;
+  return 8 * static_cast<double>(bytes) / static_cast<double>(values);
 }
 
 Json groups_json(const std::vector<StorageGroup>& groups) {
@@ -42,19 +45,19 @@ std::string describe_weights(const PlanQuery& query) {
 
 }  // namespace
 
-std::string describe_storage(const StoredWeights& storage, Integer bytes, Integer parameters) {
+std::string describe_storage(const StoredWeights& storage, Integer bytes) {
   std::string text = describe_bytes(bytes);
-  if (const auto bits = bits_per_weight(bytes, parameters)) {
+  if (const auto bits = bits_per_weight(storage, bytes)) {
     text += fmt::format(" · {:.2f} bits per weight", *bits);
   }
   if (!storage.origin.empty()) text += fmt::format(" · {}", storage.origin);
   return text;
 }
 
-Json to_json(const StoredWeights& storage, Integer bytes, Integer parameters) {
+Json to_json(const StoredWeights& storage, Integer bytes) {
   Json json;
   json["bytes"] = json_integer(bytes);
-  json["bits_per_weight"] = json_or_null(bits_per_weight(bytes, parameters));
+  json["bits_per_weight"] = json_or_null(bits_per_weight(storage, bytes));
   json["origin"] = storage.origin;
   json["groups"] = groups_json(storage.groups);
   json["extras"] = groups_json(storage.extras);

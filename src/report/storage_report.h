@@ -10,11 +10,10 @@
 namespace headroom::detail {
 
 /// "64.20 GiB · 4.72 bits per weight · MXFP4 (config.json)"
-[[nodiscard]] std::string describe_storage(const StoredWeights& storage, Integer bytes,
-                                           Integer parameters);
+[[nodiscard]] std::string describe_storage(const StoredWeights& storage, Integer bytes);
 
 /// Origin, bytes, bits per weight, groups, and tensors of the files that are no weights.
-[[nodiscard]] Json to_json(const StoredWeights& storage, Integer bytes, Integer parameters);
+[[nodiscard]] Json to_json(const StoredWeights& storage, Integer bytes);
 
 /// "weights int4 · activations bfloat16 · arithmetic bfloat16 · KV-cache float8". An empty
 /// `cache_type` stands for a model without a cache.

@@ -9,7 +9,7 @@
 namespace headroom::detail {
 namespace {
 
-/// A summary leaves out operators below this fraction of the time.
+/// A summary sums operators below this fraction of the time in one row.
 constexpr double kLeastShownFraction = 0.01;
 
 Table operator_times(const TimePrediction& time, Detail detail) {
@@ -24,17 +24,31 @@ Table operator_times(const TimePrediction& time, Detail detail) {
   if (decodes) table.columns.push_back(words_column("decode_bound", "Decode by"));
   table.columns.push_back(number_column("roofline_percent", "Roofline", {"[%]", 0}));
   const auto add = [&](const std::string& name, double seconds, double low, double high,
-                       Bound bound, std::optional<Bound> decode_bound, double roofline) {
-    std::vector<Cell> row{
-        name, seconds, low, high, 100 * seconds / time.total_s, std::string(name_of(bound))};
-    if (decodes) row.emplace_back(decode_bound ? std::string(name_of(*decode_bound)) : "–");
+                       std::optional<Bound> bound, std::optional<Bound> decode_bound,
+                       double roofline) {
+    const auto text_of = [](std::optional<Bound> one) {
+      return one ? std::string(name_of(*one)) : std::string("–");
+    };
+    std::vector<Cell> row{name, seconds, low, high, 100 * seconds / time.total_s, text_of(bound)};
+    if (decodes) row.emplace_back(text_of(decode_bound));
     row.emplace_back(100 * roofline);
     table.rows.push_back(std::move(row));
   };
+  OperatorTime others;
   for (const OperatorTime& one : time.operators) {
-    if (detail == Detail::summary && one.time_s < kLeastShownFraction * time.total_s) continue;
+    if (detail == Detail::summary && one.time_s < kLeastShownFraction * time.total_s) {
+      others.time_s += one.time_s;
+      others.low_s += one.low_s;
+      others.high_s += one.high_s;
+      others.roofline_share += one.roofline_share * one.time_s;
+      continue;
+    }
     add(one.path, one.time_s, one.low_s, one.high_s, one.bound, one.decode_bound,
         one.roofline_share);
+  }
+  if (others.time_s > 0) {
+    add("others", others.time_s, others.low_s, others.high_s, std::nullopt, std::nullopt,
+        others.roofline_share / others.time_s);
   }
   add("total", time.total_s, time.low_s, time.high_s, time.first_bound, time.decode_bound,
       time.roofline_share);
