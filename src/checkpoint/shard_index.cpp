@@ -69,6 +69,10 @@ std::optional<std::int64_t> sum_in(const json& document, const char* key) {
 
 ShardMap shards_of(const json& document, const std::filesystem::path& index) {
   const auto map = document.find("weight_map");
+  if (map == document.end() && document.contains("model_type")) {
+    throw Error(ErrorCode::invalid_input, "is a model's config, not the index of its files",
+                index.string(), "name its folder, which has the files of the weights");
+  }
   if (map == document.end() || !map->is_object()) {
     refuse_index(index.string() + "#/weight_map", "is not a JSON object");
   }

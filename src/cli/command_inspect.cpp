@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "commands.h"
+#include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "options.h"
 #include "output.h"
@@ -18,12 +19,21 @@ struct InspectOptions {
   OutputOptions output;
 };
 
+void refuse_preset(const std::string& name) {
+  if (!find_preset(name)) return;
+  throw_invalid_input(fmt::format("{} is a preset, which has no files to inspect", name),
+                      "name a file or folder of weights, or a model of `headroom models`");
+}
+
 /// The files of `name`: a path, or a model of a local store, which a note says.
 Inspection inspect_named(const std::string& name) {
   std::error_code failed;
   if (std::filesystem::exists(name, failed)) return inspect(name);
   const auto local = find_local_model(list_local_models(), name);
-  if (!local) return inspect(name);
+  if (!local) {
+    refuse_preset(name);
+    return inspect(name);
+  }
   Inspection inspection = inspect(local->path);
   inspection.notes.push_back(
       fmt::format("{} was taken from {}", local->name, description_of(local->store)));

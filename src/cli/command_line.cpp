@@ -48,7 +48,8 @@ std::string unknown_argument(const CLI::App& app, const CLI::App& command,
   if (&command == &app && !arguments.empty() && !arguments.front().starts_with("-")) {
     return arguments.front();
   }
-  const std::vector<std::string> left = app.remaining(true);
+  std::vector<std::string> left = app.remaining(true);
+  std::erase(left, "--");  // before positional arguments
   const std::vector<std::string> names = subcommand_names(command);
   for (const std::string& argument : left.empty() ? left : arguments) {
     const bool is_near = !argument.starts_with("-") && argument != command.get_name() &&
@@ -68,6 +69,8 @@ std::string path_of(const CLI::App& command) {
 std::string message_of(const CLI::App& command, const CLI::ParseError& error) {
   constexpr std::string_view kRequired = " is required";
   std::string message = error.what();
+  const std::size_t repeated = message.find(": At Most 1 required but received");
+  if (repeated != std::string::npos) return message.substr(0, repeated) + " is given twice";
   const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
   for (const CLI::Option* option : command.get_options()) {
     const std::string type = option->get_type_name();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "headroom/error.h"
 #include "headroom/machine_names.h"
 #include "output.h"
 #include "own_machine.h"
@@ -19,6 +20,10 @@ std::string_view name_of(Backend backend) noexcept {
 }
 
 MachineProfile catalogue_machine(const std::string& name) {
+  if (name == "here") {
+    throw_invalid_input("\"here\" is this machine, but a machine of the catalogue is needed",
+                        "`headroom machines` lists them; a machine's JSON file is possible, too");
+  }
   const std::string meant = machine_meant(name);
   if (meant != name) write_notes({fmt::format("{} was taken as the machine {}", name, meant)});
   return find_machine(meant);

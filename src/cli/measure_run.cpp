@@ -34,10 +34,17 @@ fs::path weight_files(const MeasureCommand& command, const Model& model) {
   return command.checkpoint.empty() ? model.weight_files : command.checkpoint;
 }
 
+void require_vocabulary(const ModelSpec& spec) {
+  if (spec.embedding.vocab_size > 0) return;
+  throw_invalid_input(fmt::format("{} reads no tokens, so --token-ids has no effect", spec.name),
+                      "leave out --token-ids, or give the model's inputs with --input");
+}
+
 measured::InputFile read_input(const MeasureCommand& command, const ModelSpec& spec) {
   measured::InputFile file;
   if (!command.input.empty()) return measured::read_inputs(command.input, spec);
   if (command.tokens.empty()) return file;
+  require_vocabulary(spec);
   for (const std::int64_t id : command.tokens) {
     if (id >= 0 && id < spec.embedding.vocab_size) continue;
     throw Error(ErrorCode::invalid_input,

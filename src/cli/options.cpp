@@ -40,6 +40,9 @@ class LengthOptions {
 
 ImageSize parse_image_size(const std::string& names, const std::string& word) {
   const std::size_t cross = word.find('x');
+  if (cross == 0 || cross + 1 == word.size()) {
+    refuse_value(names, fmt::format("must be HxW, such as 512x768, not \"{}\"", word));
+  }
   const std::int64_t height = parse_count(names, word.substr(0, cross));
   return {height, cross == std::string::npos ? height : parse_count(names, word.substr(cross + 1))};
 }

@@ -53,7 +53,10 @@ void add_range(const std::string& names, const std::string& text, std::size_t do
   const std::int64_t first = parse_length(names, text.substr(0, dots));
   const std::size_t length = colon == std::string::npos ? colon : colon - dots - 2;
   const std::int64_t last = parse_length(names, text.substr(dots + 2, length));
-  if (last < first || (stride.times > 1 && first == 0)) refuse_axis(names, text);
+  if (last < first) {
+    refuse_value(names, fmt::format("\"{}\" falls: write the smaller number first", text));
+  }
+  if (stride.times > 1 && first == 0) refuse_axis(names, text);
   for (std::optional<std::int64_t> value = first; value && *value <= last;
        value = stride.after(*value)) {
     if (values.size() >= kMostAxisValues) {

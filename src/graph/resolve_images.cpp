@@ -38,6 +38,16 @@ std::int64_t tokens_with_towers(const WorkloadRequest& request, const Workload& 
 
 namespace {
 
+/// Throws if the model itself reads one image per sequence, whose size its config states.
+void refuse_image_model(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (!spec.embedding.image) return;
+  throw_invalid_input(
+      fmt::format(
+          "{} reads one image of image_size in its config per sequence, so {} has no effect",
+          spec.name, request.images > 0 ? Setting::images : Setting::image_size),
+      fmt::format("leave it out; {} is the number of images", Setting::batch_size));
+}
+
 /// Throws unless the model has a tower that reads images in this phase.
 void require_tower(const WorkloadRequest& request, const ModelSpec& spec) {
   if (!spec.tower) {
@@ -58,6 +68,7 @@ void require_tower(const WorkloadRequest& request, const ModelSpec& spec) {
 WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least(Setting::images, request.images, 0);
   WorkloadImages images;
+  if (request.images > 0 || request.image_size) refuse_image_model(request, spec);
   if (request.images == 0) {
     if (!request.image_size || spec.denoiser) return images;
     throw_invalid_input(fmt::format("{} requires {}", Setting::image_size, Setting::images),

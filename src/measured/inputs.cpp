@@ -286,6 +286,10 @@ InputFile read_inputs(const std::filesystem::path& path, const ModelSpec& spec) 
   if (!document.is_object()) {
     throw Error(ErrorCode::invalid_input, "is not an object", name, "write {\"input_ids\": …}");
   }
+  const bool has_tensors = spec.embedding.audio || spec.tower || spec.audio_tower;
+  if (document.empty() && !has_tensors) {
+    throw Error(ErrorCode::invalid_input, "has no inputs", name, "write {\"input_ids\": …}");
+  }
   const TokenReader reader(document, name, "", spec);
   reader.refuse_others(kInputKeys);
   const bool has_tokens =

@@ -200,6 +200,9 @@ namespace {
 /// The remedy of a run that takes too much memory.
 std::string remedy_of(const PlannedRun& run, const RunMemory& memory, const MemoryLimit& limit) {
   const bool weights_fill_it = memory.weights > limit.bytes / 2;
+  // Q4_K stores 256 values in 144 bytes, 9/64 of float32.
+  const bool weights_fit = memory.weights / 64 * 9 <= limit.bytes;
+  if (!weights_fit && run.storage == HeldType::float32) return "use a smaller model";
   if (weights_fill_it && run.storage == HeldType::float32) {
     // In bfloat16, a prefill holds the weights of its GEMMs in float32 all the same.
     return fmt::format(

@@ -319,7 +319,7 @@ void require_generates(const ModelSpec& spec) {
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} is not a decoder with a language-model head, so it cannot generate",
                           spec.name),
-              {}, "use prefill, or a decoder, such as gpt2");
+              {}, "leave out the generation, or use a decoder, such as gpt2");
 }
 
 namespace {

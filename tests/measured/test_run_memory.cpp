@@ -271,6 +271,8 @@ TEST_CASE("weights that fill the memory are to be held in fewer bytes, other run
   constexpr Integer kGib = Integer{1} << 30U;
   const std::string lighter = "hold random weights in fewer bytes";
   CHECK(refusal(spec, run, {20 * kGib, "the test"}).hint().find(lighter) == 0);
+  // In 4.5 bits per weight, 25.0 GiB of float32 become 3.5 GiB.
+  CHECK(refusal(spec, run, {3 * kGib, "the test"}).hint() == "use a smaller model");
   run.storage = HeldType::bfloat16;
   CHECK(refusal(spec, run, {10 * kGib, "the test"}).hint().find(lighter) == std::string::npos);
   WorkloadRequest request;
