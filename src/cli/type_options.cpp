@@ -146,6 +146,23 @@ void refuse_training_recipe(const std::string& names, const std::string& word) {
                fmt::format("\"{}\" is a training recipe, for fit, plan and train-time", word));
 }
 
+/// Refuses weights or GEMMs of another type than the recipe's.
+void refuse_contradiction(const InferenceRecipeInfo& recipe, const WorkloadRequest& request) {
+  constexpr const char* kHint = "leave out --recipe, or the option that contradicts it";
+  if (request.weights && name_of(*request.weights) != name_of(recipe.weights)) {
+    throw_invalid_input(fmt::format("--recipe {} stores weights as {}, not {}", recipe.name,
+                                    name_of(recipe.weights), name_of(*request.weights)),
+                        kHint);
+  }
+  if (request.arithmetic && request.arithmetic != recipe.arithmetic) {
+    throw_invalid_input(
+        fmt::format("--recipe {} multiplies in {}, not {}", recipe.name,
+                    recipe.arithmetic ? name_of(*recipe.arithmetic) : "the type of --dtype",
+                    name_of(*request.arithmetic)),
+        kHint);
+  }
+}
+
 }  // namespace
 
 std::vector<Option> add_type_options(Command command, WorkloadRequest& request) {
@@ -153,16 +170,19 @@ std::vector<Option> add_type_options(Command command, WorkloadRequest& request) 
     request.weights = info(recipe).weights;
     request.arithmetic = info(recipe).arithmetic;
   };
-  // Callbacks run in the order of the options here: --weights stands beside an 8-bit --dtype.
+  // Callbacks run in the order of the options here: --weights stands beside an 8-bit --dtype, and
+  // --recipe sees both.
   const auto set_short_recipe = [&request, set_recipe](InferenceRecipe recipe) {
     const std::optional<WeightForm> chosen = request.weights;
     set_recipe(recipe);
     if (chosen) request.weights = chosen;
   };
-  const auto set = [set_recipe](const std::string& word) {
+  const auto set = [&request, set_recipe](const std::string& word) {
     refuse_training_recipe("--recipe", word);
+    const InferenceRecipe recipe = value_of("--recipe", word, inference_recipe_choices());
+    refuse_contradiction(info(recipe), request);
     count_as_given({"weights", "arithmetic"});
-    set_recipe(value_of("--recipe", word, inference_recipe_choices()));
+    set_recipe(recipe);
   };
   return {add_weights_option(command, request.weights),
           add_dtype_option(command, request.dtype, set_short_recipe,
