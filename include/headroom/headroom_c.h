@@ -1,8 +1,8 @@
 /* headroom for C, and for every language that calls C: JSON in, JSON out.
  *
- *   char* answer = headroom_run("{\"command\": \"analyze\", \"model\": \"bert-base\", \"seq\":
- * 128}"); puts(answer);  // {"status":0,"messages":[],"report":{…, "parameters": {"total":
- * 109482240, … headroom_free(answer);
+ *   char* answer = headroom_run("{\"command\": \"analyze\", \"model\": \"bert-base\"}");
+ *   puts(answer);  // {"status":0,"messages":[],"report":{…, "parameters": {"total": 109482240, …
+ *   headroom_free(answer);
  *
  * A request is an object. "command" is a command of the program ("analyze", "fit", "machines
  * show"); every other key is one of its arguments or options, by its name without dashes: "model",
@@ -16,12 +16,14 @@
  *
  * An answer is an object:
  *
- *   "status"    exit status of the program: 0 fine, 1 the answer is no: a verdict failed, or no
- * plan fits, 2 usage or bad input, 3 a resource is missing, 4 a bug in headroom "messages"  notes
- * and warnings, a list of strings "report"    the report, by the command's JSON Schema, for
- * requests of status 0, and of 1 with a verdict; or "text"      the report as text, for commands
- * without JSON and for other values of "format" "error"     {"code", "message", "where", "hint"},
- * for the statuses from 2 on, and for 1 without a report, where no plan fits (code "no_plan_fits")
+ *   "status"    exit status of the program: 0 fine, 1 a verdict failed or no plan fits, 2 usage or
+ *               bad input, 3 a resource is missing, 4 a bug in headroom
+ *   "messages"  notes and warnings, a list of strings
+ *   "report"    the report, by the command's JSON Schema, for requests of status 0 and 1; or
+ *   "text"      the report as text, for commands without JSON, for other values of "format", and
+ *               the text of "help"; neither if "output" names a file, which then has the report
+ *   "error"     {"code", "message", "where", "hint"}, for the statuses from 2 on, and in place of
+ *               a report that would have no plan (status 1, code "no_plan_fits")
  *
  * All functions may be called from several threads at once. None throws an exception or ends the
  * process. Reports that run a model (measure, compare, calibrate) use all processors: two at once

@@ -61,13 +61,18 @@ std::string answer_of_error() {
                     {"hint", cli::with_options(error.hint())}}}});
 }
 
-/// The answer of a command. A report stays as it was written: its integers may exceed 64 bits.
+/// `,"report":…` or `,"text":…`; empty where "output" names the file that has it. A report stays as
+/// it was written: its integers may exceed 64 bits.
+std::string member_of_output(const Request& request, const std::string& output) {
+  if (request.wants_json) return output.empty() ? output : ",\"report\":" + output;
+  return ",\"text\":" + text_of(output);
+}
+
+/// The answer of a command.
 std::string answer_of(int status, const Request& request, const cli::StreamCapture& written) {
   const std::string messages = text_of(lines_of(written.messages()));
-  const std::string key = request.wants_json ? "report" : "text";
-  const std::string value = request.wants_json ? written.output() : text_of(written.output());
-  return "{\"status\":" + std::to_string(status) + ",\"messages\":" + messages + ",\"" + key +
-         "\":" + value + "}";
+  return "{\"status\":" + std::to_string(status) + ",\"messages\":" + messages +
+         member_of_output(request, written.output()) + "}";
 }
 
 /// `text` without the temporary folders of the request's models.

@@ -89,6 +89,9 @@ const cli::OptionSummary& find_option(const cli::CommandSummary& command, const 
          guess.empty() ? "one of " + joined_names(known) : guess);
 }
 
+/// False and null stand for a key that is not there.
+bool is_given(const Json& value) { return !value.is_null() && value != Json(false); }
+
 /// Turns the values of one key into words of the command line.
 class Values {
  public:
@@ -97,7 +100,7 @@ class Values {
 
   void add(const Json& value, std::vector<std::string>& options,
            std::vector<std::string>& positionals) const {
-    if (value.is_null() || value == Json(false)) return;
+    if (!is_given(value)) return;
     if (!option_.argument.empty()) {
       add_arguments(value, positionals);
     } else if (value.is_boolean()) {
@@ -145,11 +148,20 @@ bool takes_json(const cli::CommandSummary& command) {
   });
 }
 
-/// Asks for JSON unless the request says otherwise.
+/// Returns whether the request has a value of the option `name`.
+bool has_option(const Json& request, const std::string& name) {
+  const auto items = request.items();
+  return std::any_of(items.begin(), items.end(), [&name](const auto& item) {
+    return key_of(item.key()) == name && is_given(item.value());
+  });
+}
+
+/// Asks for JSON unless the request says otherwise. Returns whether the command writes JSON.
 bool add_format(const Json& request, const cli::CommandSummary& command,
                 std::vector<std::string>& options) {
-  const auto given = request.find("format");
-  if (given != request.end() && !given->is_null()) return *given == "json";
+  if (has_option(request, "help") || has_option(request, "help_all")) return false;
+  if (has_option(request, "format")) return request.at("format") == "json";
+  if (has_option(request, "json")) return true;
   if (!takes_json(command)) return false;
   options.emplace_back("--format=json");
   return true;

@@ -35,7 +35,8 @@ static const char kBert[] = "{\"command\": \"analyze\", \"model\": \"bert-base\"
 /* GPT-2's config.json: 124,439,808 parameters (Hugging Face, GPT2LMHeadModel). */
 static const char kGpt2Config[] =
     "{\"command\": \"analyze\", \"model\": {\"model_type\": \"gpt2\", \"architectures\": "
-    "[\"GPT2LMHeadModel\"], \"n_embd\": 768, \"n_layer\": 12, \"n_head\": 12, \"n_positions\": 1024, "
+    "[\"GPT2LMHeadModel\"], \"n_embd\": 768, \"n_layer\": 12, \"n_head\": 12, \"n_positions\": "
+    "1024, "
     "\"n_ctx\": 1024, \"vocab_size\": 50257, \"_name_or_path\": \"openai/gpt2\"}}";
 
 static void test_reports(void) {
@@ -79,6 +80,92 @@ static void test_text(void) {
   expect("{\"command\": \"completion\", \"shell\": \"bash\"}", "\"text\":\"# bash completion");
   expect("{\"command\": \"analyze\", \"model\": \"bert-base\", \"detail\": true, \"quiet\": false}",
          "\"status\":0");
+}
+
+/* A request for help or for a file is answered with JSON, too. */
+static void test_other_outputs(void) {
+  static const char kHelp[] = "{\"command\": \"analyze\", \"model\": \"gpt2\", \"help\": true}";
+  static const char kFile[] =
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"output\": \"c_api_report.json\"}";
+  static const char kJson[] = "{\"command\": \"analyze\", \"model\": \"gpt2\", \"json\": true}";
+  expect(kHelp, "\"text\":\"");
+  expect_without(kHelp, "\"report\"");
+  expect(kFile, "{\"status\":0,\"messages\":[]}");
+  expect(kJson, "\"total\": 124439808");
+  remove("c_api_report.json");
+}
+
+/* A recipe beside a type that contradicts it. */
+static void test_contradictions(void) {
+  expect(
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"recipe\": \"w4a4\", \"weights\": "
+      "\"int8\"}",
+      "--recipe w4a4 stores weights as int4, not int8");
+  expect(
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"recipe\": \"w4a4\", \"arithmetic\": "
+      "\"int8\"}",
+      "--recipe w4a4 multiplies in int4, not int8");
+  expect(
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"recipe\": \"w8a16\", \"arithmetic\": "
+      "\"int8\"}",
+      "--recipe w8a16 multiplies in the type of --dtype, not int8");
+  expect(
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"recipe\": \"w4a4\", \"weights\": "
+      "\"int4\"}",
+      "\"status\":0");
+}
+
+/* Each hint leads to a command that works. 197 tokens: 14 x 14 patches and the class token. */
+static void test_hints(void) {
+  expect(
+      "{\"command\": \"explain\", \"model\": \"gpt2\", \"crossovers\": true, \"machine\": "
+      "\"here\"}",
+      "a machine of the catalogue is needed");
+  expect("{\"command\": \"analyze\", \"model\": \"vit-base\", \"image_size\": 384}",
+         "so --image-size has no effect");
+  expect("{\"command\": \"analyze\", \"model\": \"vit-base\", \"images\": 1}",
+         "--batch is the number of images");
+  expect("{\"command\": \"analyze\", \"model\": \"vit-base\", \"seq\": 100}",
+         "use --seq 197, or change image_size in the config");
+  expect("{\"command\": \"analyze\", \"model\": \"gpt2\", \"image_size\": \"100x\"}",
+         "must be HxW, such as 512x768");
+  expect("{\"command\": \"measure\", \"model\": \"layer-rnn\", \"token_ids\": [1, 2]}",
+         "layer-rnn reads no tokens");
+  expect("{\"command\": \"inspect\", \"path\": \"bert-base\"}",
+         "bert-base is a preset, which has no files to inspect");
+  expect(
+      "{\"command\": \"analyze\", \"model\": \"gpt2\", \"kv_dtype\": \"fp8\", \"kv-dtype\": "
+      "\"fp8\"}",
+      "--kv-dtype is given twice");
+  expect("{\"command\": \"analyze\", \"model\": \"gpt2\", \"batch\": \"8..1\"}",
+         "falls: write the smaller number first");
+  expect("{\"command\": \"complexity\", \"layers\": \"bert-base\", \"study\": \"generation\"}",
+         "leave out the generation, or use a decoder");
+}
+
+static void write_file(const char* name, const char* content) {
+  FILE* file = fopen(name, "w");
+  if (file == NULL || fputs(content, file) < 0 || fclose(file) != 0) ++failures;
+}
+
+/* A download that ended before its first byte, a config in place of an index, inputs without any.
+ */
+static void test_files(void) {
+  static const char kGguf[] = "c_api_empty.gguf";
+  write_file(kGguf, "");
+  expect("{\"command\": \"analyze\", \"model\": \"c_api_empty.gguf\"}",
+         "it is damaged or truncated");
+  expect("{\"command\": \"inspect\", \"path\": \"c_api_empty.gguf\"}",
+         "it is damaged or truncated");
+  remove(kGguf);
+  write_file("c_api_inputs.json", "{}");
+  expect("{\"command\": \"measure\", \"model\": \"bert-tiny\", \"input\": \"c_api_inputs.json\"}",
+         "has no inputs");
+  remove("c_api_inputs.json");
+  write_file("c_api_config.json", "{\"model_type\": \"gpt2\"}");
+  expect("{\"command\": \"inspect\", \"path\": \"c_api_config.json\"}",
+         "not the index of its files");
+  remove("c_api_config.json");
 }
 
 static void test_errors(void) {
@@ -127,6 +214,10 @@ int main(void) {
   test_verdict();
   test_no_plan();
   test_text();
+  test_other_outputs();
+  test_contradictions();
+  test_hints();
+  test_files();
   test_errors();
   test_threads();
   printf("headroom %s: %d failures\n", headroom_version(), failures);
