@@ -156,6 +156,12 @@ void add_operators(const ComparedRun& predicted, const ComparedRun& measured,
   }
 }
 
+/// True for a time of the run that both sides have and no tolerance judges.
+bool is_unjudged_time(const ComparisonRow& row) {
+  const bool of_run = row.kind == QuantityKind::time && !row.quantity.starts_with("time_s:");
+  return of_run && row.result == RowResult::skip && row.predicted && row.measured;
+}
+
 /// The verdict in words, failed quantities first.
 std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result) {
   std::size_t exact = 0;
@@ -176,8 +182,10 @@ std::string verdict_of(const std::vector<ComparisonRow>& rows, RowResult result)
         break;
     }
   }
-  const std::string counts = fmt::format("{} passed ({} exact, {} within tolerance), {} skipped",
-                                         exact + within, exact, within, skipped);
+  const bool leaves_time = std::ranges::any_of(rows, is_unjudged_time);
+  const std::string counts =
+      fmt::format("{} passed ({} exact, {} within tolerance), {} skipped{}", exact + within, exact,
+                  within, skipped, leaves_time ? "; time not judged" : "");
   switch (result) {
     case RowResult::pass:
       return "PASS — " + counts;

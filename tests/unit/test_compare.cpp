@@ -120,9 +120,12 @@ TEST_CASE("noisy runs and assumed rates give no verdict on time") {
   ComparedRun assumed = run_of(1, 100);
   assumed.time_is_assumed = true;
   CHECK(row(compare(assumed, run_of(2, 100), {}), Quantity::time_s).result == RowResult::skip);
+  CHECK(compare(assumed, run_of(2, 100), {}).verdict.ends_with("time not judged"));
   CompareOptions asked;
   asked.tolerances[Quantity::time_s] = 0.1;
-  CHECK(row(compare(assumed, run_of(2, 100), asked), Quantity::time_s).result == RowResult::fail);
+  const Comparison judged = compare(assumed, run_of(2, 100), asked);
+  CHECK(row(judged, Quantity::time_s).result == RowResult::fail);
+  CHECK(judged.verdict.find("not judged") == std::string::npos);
 }
 
 TEST_CASE("a reason that several rows share is one line below the table") {
