@@ -153,13 +153,18 @@ struct DisentangledBias {
   [[nodiscard]] Integer projections() const { return spec.shares_projections ? 2 : terms(); }
 };
 
-/// Sines, then cosines, of the relative positions from `positions`/2 down to 1 - `positions`/2 at
-/// every second of `width` frequencies (TransformerXlSpec). -> `[batch, positions, width]`
+/// Rows of sinusoids. `both_sides`: for the distances from `positions`/2 down to 1 - `positions`/2,
+/// at every second of `width` frequencies (TransformerXlSpec). `earlier`: from `positions` - 1 down
+/// to 0, at `width`/2 frequencies from 1 to 1/10000 inclusive (ConformerSpec).
+enum class SinusoidRows { both_sides, earlier };
+
+/// Sines, then cosines, of relative positions. -> `[batch, positions, width]`
 struct RelativeSinusoids {
   Expr batch;
   Expr positions;
   Expr width;
   std::int64_t most = 0;  ///< greater distances are clamped to it; 0: none are
+  SinusoidRows rows = SinusoidRows::both_sides;
 
   [[nodiscard]] Expr elements() const { return batch * positions * width; }
 };
@@ -189,6 +194,29 @@ struct GatedPositionBias {
   [[nodiscard]] Expr gated_rows() const { return shape.batch * shape.heads * shape.queries; }
 };
 
+/// Attention of chunks of rows in each clip of sound, with relative positions, in one kernel
+/// (ConformerSpec; transformers, models/gemma4, Gemma4AudioAttention): queries times
+/// softplus(scale)/(ln 2·√head_dim) with a trained scale per dimension, keys times ln(1 + e)/ln 2;
+/// scores q·k + q·r of every query with all keys of its chunk, then cap·tanh(scores / cap), masks,
+/// softmax and context. Inputs: Q, K and V `[1, rows, heads·head_dim]` each, and keys of the
+/// positions `[1, positions, heads·head_dim]`. -> `[1, rows, heads·head_dim]`
+struct LocalAttention {
+  Expr rows;
+  Expr heads;
+  Expr head_dim;
+  std::int64_t chunk = 0;
+  std::int64_t earlier = 0;
+  std::int64_t later = 0;
+  double soft_cap = 0;  ///< 0: no cap
+
+  /// Keys of a chunk, outside its clip with zeros.
+  [[nodiscard]] std::int64_t context() const noexcept { return chunk + earlier + later; }
+  /// Relative positions with a key of their own.
+  [[nodiscard]] std::int64_t positions() const noexcept { return context() / 2 + 1; }
+  [[nodiscard]] Expr query_elements() const { return rows * heads * head_dim; }
+  [[nodiscard]] Expr score_elements() const { return rows * heads * Integer{context()}; }
+};
+
 /// Norm of each head, or of all heads of a row together, in place.
 struct HeadNorm {
   NormSpec spec;
@@ -215,10 +243,12 @@ struct Rotary {
   [[nodiscard]] Expr table_elements() const { return seq_len * rotary_dim; }
 };
 
-/// Clamps elements to ±limit, in place.
+/// Clamps elements to ±limit, or with `stored` to a least and a greatest value among the weights,
+/// in place.
 struct Clamp {
   Expr elements;
   double limit = 0;
+  LayerBounds bounds = LayerBounds::none;
 };
 
 /// Multiplies each query by a factor that grows with its position (TemperatureTuning), in place.

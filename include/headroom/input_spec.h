@@ -120,6 +120,15 @@ struct ImageSpec {
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
 };
 
+/// Two 2-D convolutions of a whole clip [frames, mel bins], each with a norm of its channels and a
+/// ReLU, that quarter both sides; a linear layer reads each row (Gemma 4).
+struct SubsamplingSpec {
+  static constexpr std::int64_t kFrames = 4;  ///< that become one row
+  std::int64_t first_channels = 0;
+  std::int64_t second_channels = 0;
+  NormSpec norm;
+};
+
 /// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper). With
 /// `grid_channels`, three 2-D convolutions halve both of its sides, and a linear layer reads each
 /// column (Qwen3-Omni).
@@ -129,6 +138,7 @@ struct AudioSpec {
   std::int64_t grid_channels = 0;
   /// Frames of a segment, where the rows of all segments are one sequence; 0: each is a sequence.
   std::int64_t joined_frames = 0;
+  std::optional<SubsamplingSpec> subsampling{};
 };
 
 /// Norms of a waveform's convolutions: a group norm of each channel after the first, or a layer

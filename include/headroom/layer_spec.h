@@ -192,6 +192,23 @@ struct SharedBlockSpec {
   bool adapts_attention = false;       ///< likewise to the queries, keys and values
 };
 
+/// Linear layers whose inputs and outputs are clamped to stored bounds of each layer, or none.
+enum class LayerBounds { none, stored };
+
+/// Conformer layers (arXiv 2005.08100, with the attention of USM, arXiv 2303.01037, section 2.2.2):
+/// a network, attention of chunks of rows, a gated causal depthwise convolution and a network. Each
+/// network, and attention, has a norm before and behind it; a norm ends the layer.
+struct ConformerSpec {
+  std::int64_t chunk = 0;    ///< rows that read one range of keys
+  std::int64_t earlier = 0;  ///< keys before a chunk that it reads; a row sees as many, with itself
+  std::int64_t later = 0;    ///< keys behind a chunk; a row sees one fewer behind it
+  std::int64_t kernel_size = 0;
+  NormSpec convolution_norm;    ///< before the convolution, and behind its depthwise part
+  double network_factor = 0.5;  ///< of the output of either network
+  double clip = 0;  ///< clamps what enters and leaves a sublayer to ±clip (gradient_clipping)
+  LayerBounds bounds = LayerBounds::none;
+};
+
 /// A stack of layers: all equal, or a sequence of variants.
 struct StackSpec {
   std::int64_t num_layers = 0;
@@ -224,6 +241,8 @@ struct StackSpec {
   std::optional<SharedBlockSpec> shared_block{};
   /// Rank of a low-rank residual beside attention (LAuReL, arXiv 2411.07501); 0: none.
   std::int64_t laurel_rank = 0;
+  /// Layers of this kind in place of attention and network, whose sizes are still the stack's.
+  std::optional<ConformerSpec> conformer{};
 
   /// Layers of a block of attention residuals (arXiv 2603.15031): each sublayer reads a weighted
   /// sum of the hidden states in front of earlier blocks and of the block's own sum (Kimi K3); 0:

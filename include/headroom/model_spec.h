@@ -277,7 +277,8 @@ struct AudioTowerSpec {
   }
   /// Rows of a segment of `frames`, which every strided convolution halves.
   [[nodiscard]] std::int64_t rows_of_segment(std::int64_t frames) const {
-    const int halvings = embedding.audio->grid_channels > 0 ? 3 : 1;
+    const AudioSpec& audio = *embedding.audio;
+    const int halvings = audio.grid_channels > 0 ? 3 : audio.subsampling ? 2 : 1;
     for (int i = 0; i < halvings; ++i) frames = (frames + 1) / 2;
     return frames;
   }

@@ -83,6 +83,10 @@ struct Convolution {
 /// channels, rows]`, so that a column is one vector.
 enum class GridOrder { channels_last, rows_last };
 
+/// Items of a 2-D convolution's batch: grids of their own, or consecutive rows of the grid of a
+/// clip, so that an item reads rows of its neighbours.
+enum class GridItems { grids, rows_of_clips };
+
 /// 2-D convolution, 3 × 3 with stride 2 and one line of zeros around the input, dense over
 /// channels.
 /// `[batch, rows, columns, in_channels]` -> an output in the order `order`
@@ -95,6 +99,8 @@ struct GridConvolution {
   std::int64_t columns = 0;
   GridOrder order = GridOrder::channels_last;
   bool reads_sound = false;  ///< its input is that of the graph, which needs no gradient
+  GridItems items = GridItems::grids;
+  bool bias = true;
 
   [[nodiscard]] std::int64_t out_rows() const noexcept { return (rows + 1) / 2; }
   [[nodiscard]] std::int64_t out_columns() const noexcept { return (columns + 1) / 2; }
@@ -432,15 +438,15 @@ struct Collective {
 using OpVariant = std::variant<
     TokenEmbedding, PositionEmbedding, PatchEmbedding, PatchRows, VisualTokens, Convolution,
     GridConvolution, RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids,
-    TransformerXlBias, GatedPositionBias, Linear, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
-    LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
-    StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-    GlobalRows, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
-    GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Concatenate,
-    Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear, ExpertCombine,
-    RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
-    SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift, Modulation,
-    SequenceRows, SoftCap, CrossEntropy, Collective>;
+    TransformerXlBias, GatedPositionBias, LocalAttention, Linear, Norm, HeadNorm, Rotary, Clamp,
+    TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores,
+    KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
+    FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan,
+    GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
+    Concatenate, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
+    ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
+    RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift,
+    Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
 
 namespace detail {
 

@@ -208,6 +208,14 @@ struct ElementwiseVisitor {
     const Expr pairs = Integer{3} * op.shape.score_elements();
     return {sums + pairs, sums + pairs};
   }
+  ElementwiseFlops operator()(const LocalAttention& op) const {
+    // Scales queries and keys, adds the scores of positions, caps them (a division, tanh and a
+    // product) and masks them.
+    const ElementwiseFlops softmax = each(op.score_elements(), kSoftmaxFlops);
+    const Expr scores = Integer{op.soft_cap > 0 ? 5 : 2} * op.score_elements();
+    const Expr scales = Integer{2} * op.query_elements();
+    return {scales + scores + softmax.forward, scales + scores + softmax.backward};
+  }
   ElementwiseFlops operator()(const GatedPositionBias& op) const {
     // Of a gate: biases and sums of the linear layer's values, two sigmoids (1 FLOP each), and
     // a·(b·scale - 1) + 2. The gradient of a product is two.
@@ -228,6 +236,7 @@ struct ElementwiseVisitor {
     return each(op.batch * op.length * op.out_channels, {1, 1});
   }
   ElementwiseFlops operator()(const GridConvolution& op) const {
+    if (!op.bias) return {};
     return each(op.batch * Integer{op.places()} * Integer{op.out_channels}, {1, 1});
   }
   ElementwiseFlops operator()(const Norm& op) const {

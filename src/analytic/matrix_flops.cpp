@@ -75,6 +75,11 @@ struct MatrixFlopsVisitor {
     return with_both_gradients(Integer{2} * Integer{GatedPositionBias::kValues} *
                                op.shape.query_elements());
   }
+  MatrixFlops operator()(const LocalAttention& op) const {
+    // Scores with the keys of a chunk and of the positions, and the context.
+    const Integer products = 2 * op.context() + op.positions();
+    return with_both_gradients(Integer{2} * products * op.query_elements());
+  }
   MatrixFlops operator()(const ChannelScale& op) const {
     return by_parameter() ? per_parameter(op.rows) : MatrixFlops{};
   }

@@ -22,4 +22,8 @@ void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> 
 void keep_gated_position_bias(const GatedPositionBias& op, std::span<const TensorId> inputs,
                               BlockLedger& ledger);
 
+/// Queries, keys, values and those of the positions; the scores' tanh and the probabilities.
+void keep_local_attention(const LocalAttention& op, std::span<const TensorId> inputs,
+                          BlockLedger& ledger);
+
 }  // namespace headroom::detail

@@ -82,6 +82,7 @@ class LedgerWriter : private BlockLedger {
   void operator()(const GatedPositionBias& op) {
     keep_gated_position_bias(op, node_->inputs, *this);
   }
+  void operator()(const LocalAttention& op) { keep_local_attention(op, node_->inputs, *this); }
   void operator()(const ChannelScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
   }

@@ -114,6 +114,7 @@ struct TrafficVisitor {
     return {operands * kActivationBytes, output_bytes(), whole_weights()};
   }
   Traffic operator()(const GatedPositionBias&) const { return all_operands(); }
+  Traffic operator()(const LocalAttention&) const { return all_operands(); }
   Traffic operator()(const ChannelScale& op) const {
     Traffic values = in_place(op.rows * op.width);
     values.weights = whole_weights();

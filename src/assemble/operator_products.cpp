@@ -152,6 +152,21 @@ class ProductVisitor {
                    named("W", {op.shape.head_dim, values}), shape_text({op.gated_rows(), values})),
          op.shape.query_elements() * values}};
   }
+  Products operator()(const LocalAttention& op) const {
+    const Shape queries{op.heads, op.rows, op.head_dim};
+    const Expr context = Integer{op.context()};
+    const Expr positions = Integer{op.positions()};
+    const auto with = [&](const char* name, const Expr& keys) {
+      return gemm_text(named("Q", queries), named(name, {op.heads, op.head_dim, keys}),
+                       shape_text({op.heads, op.rows, keys}));
+    };
+    return {{"scores", with("Kᵀ", context), op.query_elements() * context},
+            {"positions", with("R", positions), op.query_elements() * positions},
+            {"context",
+             gemm_text(named("P", {op.heads, op.rows, context}),
+                       named("V", {op.heads, context, op.head_dim}), shape_text(queries)),
+             op.query_elements() * context}};
+  }
   Products operator()(const IndexScores& op) const {
     const Shape queries{op.batch, op.heads, op.queries, op.head_dim};
     Products products{{"index scores",

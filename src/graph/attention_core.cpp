@@ -27,6 +27,7 @@ struct AttentionCoreVisitor {
   bool operator()(const RelativeSinusoids&) const { return false; }
   bool operator()(const TransformerXlBias&) const { return true; }
   bool operator()(const GatedPositionBias&) const { return true; }
+  bool operator()(const LocalAttention&) const { return false; }
   bool operator()(const Linear&) const { return false; }
   bool operator()(const Norm&) const { return false; }
   bool operator()(const HeadNorm&) const { return false; }

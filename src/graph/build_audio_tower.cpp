@@ -18,9 +18,10 @@ Graph GraphBuilder::build_audio_tower() && {
   stack.position = &spec_.position;
   const AudioSpec& audio = *spec_.embedding.audio;
   attends_in_runs_ = audio.joined_frames > 0;
-  const TensorId hidden = audio.grid_channels > 0 ? embed_grid(stack)
-                          : attends_in_runs_      ? embed_segments(stack)
-                                                  : embed_audio(stack);
+  const TensorId hidden = audio.subsampling         ? embed_subsampled(stack)
+                          : audio.grid_channels > 0 ? embed_grid(stack)
+                          : attends_in_runs_        ? embed_segments(stack)
+                                                    : embed_audio(stack);
   graph_.outputs = {run_stack(stack, hidden)};
   return std::move(graph_);
 }
@@ -53,12 +54,18 @@ TensorId GraphBuilder::grid_convolution(const std::string& path, const GridConvo
   if (op.order == GridOrder::rows_last) {
     shape = {op.batch, Integer{op.out_columns()}, channels, Integer{op.out_rows()}};
   }
-  const std::vector<WeightId> weights{
-      weight(Part::embeddings, path + ".weight", {channels, Integer{op.inputs()}},
-             WeightRole::embedding),
-      weight(Part::embeddings, path + ".bias", {channels}, WeightRole::embedding)};
-  const Expr elements = op.batch * Integer{op.places()} * channels;
-  const TensorId output = emit(Part::embeddings, path, op, {input}, weights, std::move(shape));
+  std::vector<WeightId> weights{weight(Part::embeddings, path + ".weight",
+                                       {channels, Integer{op.inputs()}}, WeightRole::embedding)};
+  if (op.bias) {
+    weights.push_back(weight(Part::embeddings, path + ".bias", {channels}, WeightRole::embedding));
+  }
+  const Expr places = op.batch * Integer{op.places()};
+  const Expr elements = places * channels;
+  TensorId output = emit(Part::embeddings, path, op, {input}, std::move(weights), std::move(shape));
+  if (const auto& subsampling = spec_.embedding.audio->subsampling) {
+    const NormSpec& norm_spec = subsampling->norm;
+    output = norm(norm_spec, path + "_norm", Norm{norm_spec, places, channels, {}}, output);
+  }
   return emit_in_place(Part::embeddings, path + ".activation",
                        Activation{spec_.embedding.audio->activation, elements}, {output});
 }
@@ -116,6 +123,35 @@ TensorId GraphBuilder::embed_grid(const StackContext& stack) {
                             {{"input", Symbol::hidden_size}}};
   hidden = linear(columns, hidden, {segments, Integer{op.columns}, Symbol::hidden_size});
   return finish_segments(stack, op.columns, hidden);
+}
+
+/// Embeds whole clips, in segments of the frames that become one row.
+TensorId GraphBuilder::embed_subsampled(const StackContext& stack) {
+  const AudioSpec& audio = *spec_.embedding.audio;
+  const SubsamplingSpec& sizes = *audio.subsampling;
+  const Expr segments = Symbol::audio_segments;
+  GridConvolution op{segments, 1, sizes.first_channels, audio.joined_frames, audio.num_mel_bins};
+  op.items = GridItems::rows_of_clips;
+  op.bias = false;
+  op.reads_sound = true;
+  TensorId hidden = tensor("input_features", {segments, Integer{op.rows}, Integer{op.columns}});
+  if (emit_nodes_) graph_.inputs.push_back(hidden);
+  begin_block("embeddings", stack.role, Integer{1}, hidden);
+  for (const char* const path : {"conv1", "conv2"}) {
+    hidden = grid_convolution(path, op, hidden);
+    op.reads_sound = false;
+    op.rows = op.out_rows();
+    op.columns = op.out_columns();
+    op.in_channels = op.out_channels;
+    op.out_channels = sizes.second_channels;
+  }
+  const LinearParts rows{Part::embeddings,
+                         "input",
+                         WeightRole::embedding,
+                         stack.rows(),
+                         Integer{op.columns * op.in_channels},
+                         {{"input", Symbol::hidden_size}}};
+  return finish_embedding(stack, linear(rows, hidden, hidden_shape(stack)));
 }
 
 /// Rows that stand side by side are one row of the same memory.

@@ -53,6 +53,7 @@ TensorId GraphBuilder::run_stack(const StackContext& stack, TensorId hidden) {
   }
   if (stack.spec->self_attention.disentangled) relative_embeddings(stack);
   if (stack.spec->self_attention.transformer_xl) relative_sinusoids(stack);
+  if (stack.spec->conformer) conformer_positions(stack);
   if (stack.spec->hyper_connections) hidden = expand_streams(stack, hidden);
   const TensorId input = hidden;
   std::vector<std::int64_t> deepstack_layers;
@@ -194,6 +195,7 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 }
 
 TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
+  if (stack.spec->conformer) return conformer_layer(stack, hidden);
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   if (stack.spec->altup) return altup_layer(stack, hidden);
   if (stack.spec->residual_block > 0) return attention_residual_layer(stack, hidden);

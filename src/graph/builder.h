@@ -118,7 +118,7 @@ class GraphBuilder : BuiltTensors {
   struct QuerySteps;  // build_queries.cpp
   TensorId project_queries(const ProjectorStep& step, TensorId features);
 
-  // build_audio_tower.cpp
+  // build_audio_tower.cpp and build_conformer.cpp
   /// Adds the audio tower and its projector. Returns the audio tokens.
   TensorId embed_sound(const AudioTowerSpec& tower);
   /// Embeds segments by 2-D convolutions of their spectrograms.
@@ -126,12 +126,21 @@ class GraphBuilder : BuiltTensors {
   /// Likewise by convolutions along the frames.
   TensorId embed_segments(const StackContext& stack);
   TensorId finish_segments(const StackContext& stack, std::int64_t columns, TensorId hidden);
+  TensorId embed_subsampled(const StackContext& stack);
   TensorId grid_convolution(const std::string& path, const GridConvolution& op, TensorId input);
   TensorId group_rows(const GroupStep& step, TensorId features);
   TensorId drop_silence(TensorId features);
   TensorId insert_audio_tokens(TensorId hidden);
   /// Adds the features of the deepstack that belong behind `layers` layers of the text model.
   TensorId add_deepstack(const StackContext& stack, std::int64_t layers, TensorId hidden);
+  void conformer_positions(const StackContext& stack);
+  TensorId conformer_layer(const StackContext& stack, TensorId hidden);
+  TensorId conformer_network(const StackContext& stack, const std::string& path, TensorId hidden);
+  TensorId conformer_attention(const StackContext& stack, TensorId hidden);
+  TensorId conformer_convolution(const StackContext& stack, TensorId hidden);
+  TensorId clipped(const StackContext& stack, const std::string& path, TensorId hidden);
+  TensorId bounded_linear(const StackContext& stack, const LinearParts& parts, TensorId input);
+  TensorId within_bounds(const std::string& path, TensorId values);
 
   // build_similarity.cpp
   /// One vector per image of a tower's rows.

@@ -36,6 +36,7 @@ class ExprMapper {
     each(op.positions, op.segments);
   }
   void operator()(GatedPositionBias& op) const { shape(op.shape); }
+  void operator()(LocalAttention& op) const { each(op.rows, op.heads, op.head_dim); }
   void operator()(Linear& op) const {
     each(op.rows, op.in_features, op.out_features, op.row_width);
   }

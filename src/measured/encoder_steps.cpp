@@ -60,7 +60,7 @@ StepBuilder::Run StepBuilder::operator()(const DisentangledBias& op) {
 
 StepBuilder::Run StepBuilder::operator()(const RelativeSinusoids& op) {
   const RelativeSinusoidArguments args{integer(op.batch), integer(op.positions), integer(op.width),
-                                       op.most};
+                                       op.most, op.rows};
   const std::int64_t count = integer(op.elements());
   return [=, out = output()](std::int64_t /*layer*/) {
     fill_relative_sinusoids(args, out);

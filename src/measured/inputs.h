@@ -37,8 +37,8 @@ struct TowerInputs {
   std::vector<ImageTiling> tilings{};  ///< of each image whose tiles are packed
 };
 
-/// Sound for an audio tower: the spectrograms [mel bins, frames] of its segments, one after the
-/// other; the last ones of clips are completed with zeros.
+/// Sound for an audio tower: the spectrograms [mel bins, frames] of its segments, or of a Conformer
+/// [frames, mel bins], one after the other; the last ones of clips are completed with zeros.
 struct SegmentInputs {
   std::vector<float> features;
   std::vector<std::int64_t> clip_frames;  ///< of each clip

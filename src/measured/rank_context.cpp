@@ -64,13 +64,13 @@ bool computes_by_row(const Op& op) {
           [](const OneOf<
               PatchEmbedding, PatchRows, Convolution, GridConvolution, RelativePositionBias,
               PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
-              GatedPositionBias, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-              AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap,
-              LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence,
-              TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Recurrence, ChannelScale,
-              SelectToken, UnitLength, RepeatedRow, SimilarityLogits, AltUpStep, TimestepFeatures,
-              Modulation, SequenceRows, CrossEntropy> auto&) { return false; }},
+              GatedPositionBias, LocalAttention, TemperatureScale, LatentConcat, HeadLinear,
+              GroupedLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
+              KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows,
+              FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+              GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Recurrence,
+              ChannelScale, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, AltUpStep,
+              TimestepFeatures, Modulation, SequenceRows, CrossEntropy> auto&) { return false; }},
       op);
 }
 

@@ -115,6 +115,12 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const GridConvolution& op) {
+  switch (op.items) {
+    case GridItems::rows_of_clips:
+      return convolve_clips(op);
+    case GridItems::grids:
+      break;
+  }
   const GridArguments in{op.rows, op.columns, op.in_channels};
   const GridArguments outputs{op.out_rows(), op.out_columns(), op.out_channels};
   const bool reorders = op.order == GridOrder::rows_last;

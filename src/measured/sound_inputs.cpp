@@ -52,6 +52,18 @@ std::vector<float> in_segments(const std::vector<float>& clips, const ClipSizes&
   return all;
 }
 
+/// Clips [frames, bins], each completed with zeros to whole segments of consecutive frames.
+std::vector<float> in_rows(const std::vector<float>& clips, const ClipSizes& sizes) {
+  const std::int64_t whole = (sizes.frames + sizes.segment - 1) / sizes.segment * sizes.segment;
+  std::vector<float> all;
+  for (std::int64_t clip = 0; clip < sizes.clips; ++clip) {
+    const auto begin = clips.begin() + clip * sizes.frames * sizes.bins;
+    all.insert(all.end(), begin, begin + sizes.frames * sizes.bins);
+    all.resize(static_cast<std::size_t>((clip + 1) * whole * sizes.bins));
+  }
+  return all;
+}
+
 /// Frames that a clip of an input file may have, in words; empty if `frames` may.
 std::string wanted_frames(const AudioTowerSpec& tower, std::int64_t frames) {
   const std::int64_t segment = tower.segment_frames;
@@ -113,19 +125,27 @@ SegmentInputs read_segments(const checkpoint::SafetensorsFile& file, const std::
                             const ModelSpec& spec) {
   const AudioTowerSpec& tower = *spec.audio_tower;
   const std::int64_t bins = tower.embedding.audio->num_mel_bins;
+  const bool frames_first = tower.embedding.audio->subsampling.has_value();
+  const std::size_t of_bins = frames_first ? 2 : 1;
+  const std::size_t of_frames = 3 - of_bins;
   const checkpoint::StoredTensor* const tensor = file.find(name);
   const std::string place = checkpoint::tensor_place(file.path(), name);
   const bool matches = tensor != nullptr && tensor->shape.size() == 3 && tensor->shape[0] > 0 &&
-                       tensor->shape[1] == bins && wanted_frames(tower, tensor->shape[2]).empty();
+                       tensor->shape[of_bins] == bins &&
+                       wanted_frames(tower, tensor->shape[of_frames]).empty();
   if (!matches) {
-    throw Error(ErrorCode::invalid_input, "has no matching tensor [clips, mel bins, frames]", place,
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("has no matching tensor [clips, {}]",
+                            frames_first ? "frames, mel bins" : "mel bins, frames"),
+                place,
                 fmt::format("store clips of {} mel bins and {}", bins, wanted_frames(tower, 0)));
   }
-  const std::int64_t frames = tensor->shape[2];
-  std::vector<float> clips(static_cast<std::size_t>(tensor->shape[0] * bins * tensor->shape[2]));
+  const std::int64_t frames = tensor->shape[of_frames];
+  std::vector<float> clips(static_cast<std::size_t>(tensor->shape[0] * bins * frames));
   checkpoint::copy_as_float32(*tensor, clips, place);
   file.require_unchanged();
-  return {in_segments(clips, {tensor->shape[0], bins, frames, tower.segment_frames}),
+  const ClipSizes sizes{tensor->shape[0], bins, frames, tower.segment_frames};
+  return {frames_first ? in_rows(clips, sizes) : in_segments(clips, sizes),
           std::vector<std::int64_t>(static_cast<std::size_t>(tensor->shape[0]), frames)};
 }
 

@@ -14,8 +14,9 @@ namespace headroom::measured {
 /// safetensors file beside the JSON file `path`. Throws Error{invalid_input}.
 void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, InputFile& inputs);
 
-/// Reads the clips `name`, [clips, mel bins, frames] with whole segments of the audio tower, or,
-/// where its rule allows it, a shorter last one. Throws Error{invalid_input}.
+/// Reads the clips `name`, [clips, mel bins, frames], or of a Conformer [clips, frames, mel bins],
+/// with whole segments of the audio tower, or, where its rule allows it, a shorter last one. Throws
+/// Error{invalid_input}.
 [[nodiscard]] SegmentInputs read_segments(const checkpoint::SafetensorsFile& file,
                                           const std::string& name, const ModelSpec& spec);
 

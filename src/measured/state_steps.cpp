@@ -35,27 +35,43 @@ StepBuilder::State StepBuilder::state_of(KeySource source, const Expr& elements)
   };
 }
 
+/// Lengths of the sequences that a convolution reads one after the other: the clips of an audio
+/// tower, or that of all sequences of a batch at once.
+std::vector<std::int64_t> StepBuilder::convolved_sequences(const ShortConvolution& op) const {
+  if (!is_audio_tower()) return {integer(op.rows) / integer(op.batch)};
+  std::vector<std::int64_t> rows;
+  for (const std::int64_t frames : program_.inputs_.audio->clip_frames) {
+    rows.push_back(program_.spec_.audio_tower->rows_of_clip(frames));
+  }
+  return rows;
+}
+
 StepBuilder::Run StepBuilder::operator()(const ShortConvolution& op) {
   ShortConvolutionArguments args;
-  args.batch = integer(op.batch);
-  args.seq_len = integer(op.rows) / args.batch;
   args.channels = integer(op.channels);
   args.kernel = integer(op.kernel);
-  args.x = output();
+  const std::vector<std::int64_t> sequences = convolved_sequences(op);
   const std::string bias = op.bias ? weight_path(1) : "";
   const std::int64_t count = integer(op.elements());
   const std::int64_t moved = 2 * (count + integer(op.state_elements()));
   return [=, weight = weight_path(0), copy_input = input_copy(),
           state = state_of(op.past, op.state_elements()), weights = &program_.weights_,
-          kind = op.activation,
+          kind = op.activation, batch = integer(op.batch), x = output(),
           shared_layers = block_.layers_per_weights](std::int64_t layer) mutable {
     copy_input();
     const std::int64_t stored = layer / shared_layers;
     args.weight = weights->values(weight, stored);
     args.bias = bias.empty() ? nullptr : weights->values(bias, stored);
-    args.state = state(layer);
-    const std::int64_t flops = short_convolution(args);
-    if (kind != ActivationKind::identity) activate(kind, args.x, count);
+    args.x = x;
+    std::int64_t flops = 0;
+    for (const std::int64_t length : sequences) {
+      args.batch = batch;
+      args.seq_len = length;
+      args.state = state(layer);
+      flops += short_convolution(args);
+      args.x += batch * length * args.channels;
+    }
+    if (kind != ActivationKind::identity) activate(kind, x, count);
     return StepCount{flops, moved * kFloatBytes};
   };
 }

@@ -258,10 +258,16 @@ StepBuilder::Run StepBuilder::operator()(const HeadNorm& op) {
 
 StepBuilder::Run StepBuilder::operator()(const Clamp& op) {
   const std::int64_t count = integer(op.elements);
+  switch (op.bounds) {
+    case LayerBounds::stored:
+      return clamp_to_stored(count);
+    case LayerBounds::none:
+      break;
+  }
   return [=, copy_input = input_copy(), limit = static_cast<float>(op.limit),
           x = output()](std::int64_t /*layer*/) {
     copy_input();
-    clamp(x, limit, count);
+    clamp(x, {-limit, limit}, count);
     return StepCount{0, 2 * count * kFloatBytes};
   };
 }

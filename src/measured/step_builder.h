@@ -61,6 +61,7 @@ class StepBuilder {
   Run operator()(const RelativeSinusoids& op);
   Run operator()(const TransformerXlBias& op);
   Run operator()(const GatedPositionBias& op);
+  Run operator()(const LocalAttention& op);
   Run operator()(const Linear& op);
   Run operator()(const Norm& op);
   Run operator()(const HeadNorm& op);
@@ -211,6 +212,10 @@ class StepBuilder {
   /// Averages consecutive rows of an audio tower.
   [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
   [[nodiscard]] Run keep_sound(const PatchRows& op);
+  /// A 2-D convolution of whole clips, a segment at a time.
+  [[nodiscard]] Run convolve_clips(const GridConvolution& op);
+  [[nodiscard]] Run clamp_to_stored(std::int64_t count);
+  [[nodiscard]] std::vector<std::int64_t> convolved_sequences(const ShortConvolution& op) const;
   // Collectives of a sharded graph.
   [[nodiscard]] Run all_reduce(Communicator* group);
   [[nodiscard]] Run all_reduce_squares(Communicator* group, const RowSquares& squares);

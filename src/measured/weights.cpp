@@ -62,7 +62,7 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
             return Projection{all, op.in_features, op.groups};
           },
           [](const GridConvolution& op) -> Result {
-            return Projection{2, Integer{op.inputs()}};
+            return Projection{op.bias ? std::size_t{2} : std::size_t{1}, Integer{op.inputs()}};
           },
           [](const PatchEmbedding& op) -> Result {
             return Projection{op.bias ? std::size_t{2} : std::size_t{1}, op.patch_elements};
@@ -70,10 +70,10 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
           [](const OneOf<
               TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
               PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
-              GatedPositionBias, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat,
-              HeadLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
-              KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows,
-              FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+              GatedPositionBias, LocalAttention, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
+              LatentConcat, HeadLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
+              StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
+              GlobalRows, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
               GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
               Concatenate, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
               RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,

@@ -19,8 +19,10 @@ OpKind kind_of(const Op& op) {
           [](const OneOf<DisentangledBias, TransformerXlBias, GatedPositionBias, AttentionScores,
                          Softmax, AttentionContext> auto&) { return OpKind::eager_attention; },
           [](const FusedAttention&) { return OpKind::fused_attention; },
-          [](const OneOf<LinearAttention, GatedDelta, GatedLinearRecurrence, StateSpaceScan,
-                         WeightedKeyValue> auto&) { return OpKind::linear_attention; },
+          [](const OneOf<LinearAttention, LocalAttention, GatedDelta, GatedLinearRecurrence,
+                         StateSpaceScan, WeightedKeyValue> auto&) {
+            return OpKind::linear_attention;
+          },
           [](const OneOf<IndexScores, KeySelect> auto&) { return OpKind::indexer; },
           [](const OneOf<Activation, GatedActivation> auto&) { return OpKind::activation; },
           [](const CrossEntropy&) { return OpKind::loss; },

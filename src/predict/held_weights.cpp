@@ -41,16 +41,18 @@ Reading reading_of(const Node& node, std::size_t index) {
           [&](const TokenEmbedding&) { return index == 0 ? Reading::word_table : Reading::plain; },
           [](const OneOf<
               PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias, PositionTableRows,
-              DisentangledBias, RelativeSinusoids, TransformerXlBias, GatedPositionBias, Norm,
-              HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, KeyCompression,
-              IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores,
-              Softmax, AttentionContext, FusedAttention, GlobalRows, FeatureMap, LinearAttention,
-              ShortConvolution, StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift,
-              TokenMix, ValueBonus, WeightedKeyValue, Concatenate, OutputGate, Activation,
-              GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
-              Dropout, SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep,
-              TrainedScale, TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap,
-              CrossEntropy, Collective> auto&) { return Reading::plain; }},
+              DisentangledBias, RelativeSinusoids, TransformerXlBias, GatedPositionBias,
+              LocalAttention, Norm, HeadNorm, Rotary, Clamp, TemperatureScale, LatentConcat,
+              HeadLinear, KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep,
+              KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention, GlobalRows,
+              FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
+              GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
+              Concatenate, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
+              RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
+              SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift,
+              Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&) {
+            return Reading::plain;
+          }},
       node.op);
 }
 

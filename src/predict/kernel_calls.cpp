@@ -72,6 +72,16 @@ class CallVisitor {
     return {linear(number(op.gated_rows()), number(op.shape.head_dim), values),
             elements(KernelKind::residual_add, number(op.shape.score_elements()))};
   }
+  Calls operator()(const LocalAttention& op) const {
+    AttentionShape shape{
+        Integer{1}, op.heads, op.heads, op.head_dim, op.head_dim, op.rows, Integer{op.context()}};
+    AttentionShape positions = shape;
+    positions.keys = Integer{op.positions()};
+    return {{KernelKind::attention_scores, attention(shape), {}},
+            {KernelKind::attention_scores, attention(positions), {}},
+            {KernelKind::attention_softmax, attention(shape), {}},
+            {KernelKind::attention_context, attention(shape), {}}};
+  }
   Calls operator()(const Linear& op) const {
     return {linear(number(op.rows), number(op.in_features), number(op.out_features))};
   }

@@ -31,6 +31,9 @@ class MixingVisitor {
   PositionMixing operator()(const GatedPositionBias&) const {
     return of_kind(MixingKind::auxiliary);
   }
+  PositionMixing operator()(const LocalAttention& op) const {
+    return neighbourhood(op.earlier - 1, op.earlier, 1);
+  }
   PositionMixing operator()(const Softmax&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const GlobalRows&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const FeatureMap&) const { return of_kind(MixingKind::auxiliary); }
@@ -151,15 +154,16 @@ class MixingVisitor {
   const Graph& graph_;
 };
 
-/// Rank of mixing kinds within a layer: shorter paths rank higher.
+/// Rank of mixing kinds: those whose paths connect more positions, then shorter paths, rank higher.
+/// A recurrence carries the whole past, a stack of neighbourhoods only its receptive field.
 int rank_of(MixingKind kind) {
   switch (kind) {
     case MixingKind::none:
     case MixingKind::auxiliary:
       return 0;
-    case MixingKind::recurrence:
-      return 1;
     case MixingKind::neighbourhood:
+      return 1;
+    case MixingKind::recurrence:
       return 2;
     case MixingKind::all:
     case MixingKind::state:

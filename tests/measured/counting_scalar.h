@@ -21,6 +21,8 @@ class CountingScalar {
     return *this;
   }
   [[nodiscard]] double value() const { return value_; }
+  /// Scales the value by what is no part of a matrix product, such as a decay: counts nothing.
+  void scale(double factor) { value_ *= factor; }
 
   /// Operations since the last call.
   [[nodiscard]] static std::int64_t take_operations() {

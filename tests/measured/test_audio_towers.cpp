@@ -106,7 +106,7 @@ TEST_CASE("sound whose placeholders or sizes do not match the model is refused")
 
 TEST_CASE("a placeholder of sound is refused by models that do not run their audio tower") {
   const test::ScratchFolder folder;
-  const ModelSpec spec = tiny("gemma4_audio");
+  const ModelSpec spec = tiny("granite_speech");
   const auto file = folder.write(
       "inputs.json", R"({"input_ids": )" + placeholders(spec.audio_tokens.front(), 1) + "}");
   CHECK_THROWS_WITH((void)read_inputs(file, spec), doctest::Contains("stands for sound"));

@@ -260,6 +260,14 @@ TEST_CASE("audio towers whose clips end in silence, or in part of a window, have
   }
 }
 
+TEST_CASE("Conformers of clips have equal counts, with and without bounds of their layers") {
+  for (const char* const name : {"gemma4_clips", "gemma4_unclipped"}) {
+    const auto folder = test::data_folder() / "golden/models" / name;
+    for (const std::int64_t clips : {1, 2})
+      check_counts(load_model(folder.string()).spec, 0, clips);
+  }
+}
+
 TEST_CASE("image towers of tiles, queries and other positions have equal counts") {
   for (const char* const name :
        {"gemma4_standardised", "internvl_second_last_layer", "kimi_k25_images", "llama4_images",

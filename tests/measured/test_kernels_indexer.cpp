@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "counting_scalar.h"
 #include "indexer.h"
 #include "kernel_data.h"
 
@@ -42,21 +43,21 @@ struct IndexerCase {
 
   /// q·k of a head, for query `row` of all sequences.
   [[nodiscard]] double product(std::int64_t row, std::int64_t head, std::int64_t key) const {
-    double sum = 0;
+    CountingScalar sum;
     for (std::int64_t i = 0; i < head_dim; ++i) {
-      sum += static_cast<double>(q[index((row * heads + head) * head_dim + i)]) *
-             static_cast<double>(k[index((row / queries * keys + key) * head_dim + i)]);
+      sum += CountingScalar(q[index((row * heads + head) * head_dim + i)]) *
+             CountingScalar(k[index((row / queries * keys + key) * head_dim + i)]);
     }
-    return sum;
+    return sum.value();
   }
 
   [[nodiscard]] double score(std::int64_t row, std::int64_t key) const {
-    double sum = 0;
+    CountingScalar sum;
     for (std::int64_t head = 0; head < heads; ++head) {
-      sum += static_cast<double>(weights[index(row * heads + head)]) *
+      sum += CountingScalar(weights[index(row * heads + head)]) *
              std::fmax(product(row, head, key), 0.0);
     }
-    return sum / std::sqrt(static_cast<double>(heads * head_dim));
+    return sum.value() / std::sqrt(static_cast<double>(heads * head_dim));
   }
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
@@ -71,13 +72,15 @@ TEST_CASE("index scores are weighted sums of rectified products") {
     CAPTURE(c.head_dim);
     const std::int64_t pairs = c.batch * c.queries * c.keys;
     std::vector<float> scores(IndexerCase::index(pairs));
-    CHECK(index_scores(c.arguments(), scores.data()) == 2 * pairs * c.heads * (c.head_dim + 1));
+    const std::int64_t flops = index_scores(c.arguments(), scores.data());
+    (void)CountingScalar::take_operations();
     double largest = 0;
     for (std::int64_t i = 0; i < pairs; ++i) {
       const double error =
           static_cast<double>(scores[IndexerCase::index(i)]) - c.score(i / c.keys, i % c.keys);
       largest = std::fmax(largest, std::abs(error));
     }
+    CHECK(flops == CountingScalar::take_operations());
     CHECK(largest < 1e-5);
   }
 }
@@ -87,7 +90,8 @@ TEST_CASE("separate heads of an indexer have the plain products of their queries
     const IndexerCase c{2, 3, 21, queries, 90, 0};
     const std::int64_t rows = c.batch * c.heads * queries;
     std::vector<float> scores(IndexerCase::index(rows * c.keys));
-    CHECK(index_products(c.arguments(), scores.data()) == 2 * rows * c.keys * c.head_dim);
+    const std::int64_t flops = index_products(c.arguments(), scores.data());
+    (void)CountingScalar::take_operations();
     double largest = 0;
     for (std::int64_t i = 0; i < rows * c.keys; ++i) {
       const std::int64_t row = i / c.keys;
@@ -96,6 +100,7 @@ TEST_CASE("separate heads of an indexer have the plain products of their queries
       const double error = static_cast<double>(scores[IndexerCase::index(i)]) - product;
       largest = std::fmax(largest, std::abs(error));
     }
+    CHECK(flops == CountingScalar::take_operations());
     CHECK(largest < 1e-5);
   }
 }

@@ -97,7 +97,7 @@ TEST_CASE("a run counts exactly what was predicted") {
 
 TEST_CASE(
     "a run of a model whose tower only counts loads, and is predicted to load, its text model") {
-  const auto file = test::data_folder() / "towers/tiny/gemma4_audio.config.json";
+  const auto file = test::data_folder() / "towers/tiny/granite_speech.config.json";
   Model model = load_model(file.string());
   AnalyzeReport report = make_analyze_report(model, {});
   add_prediction(report, find_machine("t4"), {});

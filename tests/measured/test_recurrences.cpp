@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "altup.h"
+#include "counting_scalar.h"
 #include "golden_values.h"
 #include "kernel_data.h"
 #include "linear_recurrence.h"
@@ -61,12 +62,24 @@ struct GatedCase {
                             std::int64_t row, std::int64_t channel) const {
     const std::int64_t dim = args.head_dim;
     const std::int64_t head = channel / dim;
-    double sum = at(bias, channel);
+    CountingScalar sum = at(bias, channel);
     for (std::int64_t i = 0; i < dim; ++i) {
-      sum += at(x, row * args.width() + head * dim + i) *
+      sum += CountingScalar(at(x, row * args.width() + head * dim + i)) *
              at(weight, (head * dim + i) * dim + channel % dim);
     }
-    return sigmoid(sum);
+    return sigmoid(sum.value());
+  }
+
+  /// Operations of both gates of all rows and channels.
+  [[nodiscard]] std::int64_t gate_operations() const {
+    (void)CountingScalar::take_operations();
+    for (std::int64_t row = 0; row < args.batch * args.seq_len; ++row) {
+      for (std::int64_t channel = 0; channel < args.width(); ++channel) {
+        (void)gate(input, input_bias, row, channel);
+        (void)gate(recurrent, recurrent_bias, row, channel);
+      }
+    }
+    return CountingScalar::take_operations();
   }
 
   /// h_t as a sum over all positions: each gated input times the decays after it.
@@ -95,7 +108,7 @@ TEST_CASE("RG-LRU equals its sum over all positions, and counts its gates' multi
   GatedCase one;
   const std::int64_t flops = gated_linear_recurrence(one.args, one.scratch.data());
   const std::int64_t rows = one.args.batch * one.args.seq_len;
-  CHECK(flops == rows * 2 * 2 * one.args.width() * one.args.head_dim);
+  CHECK(flops == one.gate_operations());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t channel = 0; channel < one.args.width(); ++channel) {
       CHECK(at(one.out, row * one.args.width() + channel) ==
@@ -244,43 +257,55 @@ struct DeltaCase {
     return vector;
   }
 
+  [[nodiscard]] double decayed(std::int64_t token, std::int64_t i) const {
+    const std::int64_t dims = std::ssize(bias);
+    const double step = softplus(at(alpha, token * dims + i % dims) + at(bias, i % dims));
+    return std::exp(-std::exp(at(a_log, 0)) * step);
+  }
+
+  /// Outputs with S_t = (I - β·k·kᵀ)·diag(exp(g))·S_{t-1} + β·k·vᵀ, column by column of S.
+  [[nodiscard]] std::vector<double> matrix_form() const {
+    const auto dims = static_cast<std::size_t>(args.key_dim);
+    std::vector<double> outputs(out.size());
+    for (std::int64_t column = 0; column < args.value_dim; ++column) {
+      std::vector<CountingScalar> s(dims);
+      for (std::int64_t token = 0; token < args.seq_len; ++token) {
+        const std::vector<double> k = unit(key, token);
+        const std::vector<double> q = unit(query, token);
+        const std::int64_t place = token * args.value_dim + column;
+        CountingScalar read;
+        for (std::size_t i = 0; i < dims; ++i) {
+          s[i].scale(decayed(token, static_cast<std::int64_t>(i)));
+          read += s[i] * k[i];
+        }
+        const double strength = static_cast<double>(args.strength) * sigmoid(at(beta, token));
+        const CountingScalar change = strength * (at(value, place) - read.value());
+        CountingScalar sum;
+        for (std::size_t i = 0; i < dims; ++i) {
+          s[i] += change * k[i];
+          sum += s[i] * q[i];
+        }
+        outputs[static_cast<std::size_t>(place)] =
+            sum.value() / std::sqrt(static_cast<double>(args.key_dim));
+      }
+    }
+    return outputs;
+  }
+
   std::vector<float> query, key, value, beta, alpha, bias, a_log, state, out, scratch;
   GatedDeltaArguments args;
 };
 
 }  // namespace
 
-TEST_CASE("a delta rule with a decay per key dimension equals its matrix form") {
-  DeltaCase one(DeltaDecay::each_key_dim);
-  one.args.strength = 2;
-  gated_delta(one.args, one.scratch.data());
-  const std::int64_t dims = one.args.key_dim;
-  const std::int64_t values = one.args.value_dim;
-  // S_t = (I - β·k·kᵀ)·diag(exp(g))·S_{t-1} + β·k·vᵀ, with β = 2·sigmoid(…).
-  std::vector<double> state(static_cast<std::size_t>(dims * values), 0.0);
-  const auto element = [&](std::int64_t i, std::int64_t j) -> double& {
-    return state[static_cast<std::size_t>(i * values + j)];
-  };
-  for (std::int64_t token = 0; token < one.args.seq_len; ++token) {
-    const std::vector<double> k = one.unit(one.key, token);
-    const std::vector<double> q = one.unit(one.query, token);
-    const double beta = 2 * sigmoid(at(one.beta, token));
-    for (std::int64_t j = 0; j < values; ++j) {
-      double read = 0;
-      for (std::int64_t i = 0; i < dims; ++i) {
-        const double step = softplus(at(one.alpha, token * dims + i) + at(one.bias, i));
-        element(i, j) *= std::exp(-std::exp(at(one.a_log, 0)) * step);
-        read += k[static_cast<std::size_t>(i)] * element(i, j);
-      }
-      double sum = 0;
-      for (std::int64_t i = 0; i < dims; ++i) {
-        element(i, j) +=
-            k[static_cast<std::size_t>(i)] * beta * (at(one.value, token * values + j) - read);
-        sum += q[static_cast<std::size_t>(i)] * element(i, j);
-      }
-      CHECK(at(one.out, token * values + j) ==
-            doctest::Approx(sum / std::sqrt(static_cast<double>(dims))).epsilon(1e-4));
-    }
+TEST_CASE("a delta rule equals its matrix form, and counts three products with its state") {
+  for (const DeltaDecay decay : {DeltaDecay::each_head, DeltaDecay::each_key_dim}) {
+    DeltaCase one(decay);
+    one.args.strength = 2;
+    const std::int64_t flops = gated_delta(one.args, one.scratch.data());
+    (void)CountingScalar::take_operations();
+    CHECK(largest_error(one.out, one.matrix_form()) < 1e-4);
+    CHECK(flops == CountingScalar::take_operations());
   }
 }
 

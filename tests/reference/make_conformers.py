@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tiny models whose audio tower is a Conformer, with inputs, the reference's outputs, and greedily generated tokens.
 
-usage: make_conformers.py [FOLDER [NAME …]]   (default: tests/data/towers/conformers, all models)
+usage: make_conformers.py [FOLDER [NAME …]]   (default: tests/data/golden/models, all models)
 
 As make_towers.py. Weights are drawn and stored in bfloat16, outputs computed in float64. reference.json has the
 parameters and, as torch's FlopCounterMode counts them, the FLOPs of a prefill with two clips and without sound.
@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch.utils.flop_counter import FlopCounterMode
 from tower_configs import GEMMA4_TEXT
 
-ROOT = Path(__file__).resolve().parent.parent / "data/towers/conformers"
+ROOT = Path(__file__).resolve().parent.parent / "data/golden/models"
 NEW_TOKENS = 6
 TEXT = {**GEMMA4_TEXT, "use_bidirectional_attention": None, "num_hidden_layers": 2,
         "layer_types": ["sliding_attention", "full_attention"]}
@@ -74,9 +74,10 @@ def draw_bounds(model, generator):
 
 def round_values(model):
     """Values that bfloat16 stores exactly."""
-    bounds = [value for name, value in model.named_buffers() if name.endswith(("_min", "_max"))]
+    stored = [value for name, value in model.named_buffers()
+              if name.endswith(("_min", "_max", "layer_scalar"))]
     with torch.no_grad():
-        for value in [*model.parameters(), *bounds]:
+        for value in [*model.parameters(), *stored]:
             value.copy_(value.bfloat16())
 
 

@@ -31,6 +31,13 @@ std::int64_t tokens_of(const ModelSpec& spec, std::optional<std::int64_t> second
   return resolve(clips(1, seconds), spec).audio.totals.tokens;
 }
 
+/// Parameters of the tiny model without its audio tower and projector.
+Integer tiny_text_parameters(const std::string& name) {
+  auto config = read_json(data_folder() / "towers/tiny" / (name + ".config.json"));
+  config["audio_config"] = nullptr;
+  return count(spec_of(config, name), Workload{}).figures.parameters;
+}
+
 /// A prefill of `sequences` of `tokens` with a clip of so many frames each.
 Counted prefill(const ModelSpec& spec, std::int64_t sequences, std::int64_t tokens,
                 std::int64_t frames) {
@@ -86,6 +93,52 @@ TEST_CASE("FLOPs of towers whose clips are masked, or in windows, equal the refe
   CHECK(flops("glmasr_clips", 27, 40) == recorded_flops("glmasr"));
   // A clip of 14 frames, completed to 20: the projector's rows of silence are dropped.
   CHECK(flops("qwen2_audio_clips", 27, 14) == recorded_flops("qwen2_audio_shorter"));
+}
+
+TEST_CASE("FLOPs of a Conformer's clips equal the reference code's") {
+  // Two clips of 32 frames in one sequence: whole chunks of 4 rows.
+  const auto folder = data_folder() / "golden/models/gemma4_unclipped";
+  const nlohmann::json reference = read_json(folder / "reference.json");
+  const ModelSpec spec = load_model(folder.string()).spec;
+  const auto clips_of = reference.at("clips").get<std::size_t>();
+  Workload workload;
+  workload.seq_len = reference.at("tokens").get<std::int64_t>();
+  const Counted text = count(spec, workload);
+  CHECK(text.figures.parameters == reference.at("parameters").get<std::int64_t>());
+  CHECK(text.figures.forward.matrix_flops ==
+        reference.at("flops_without_sound").get<std::int64_t>());
+  workload.audio.count = static_cast<std::int64_t>(clips_of);
+  workload.audio.totals = audio_totals(
+      spec, std::vector<std::int64_t>(clips_of, reference.at("frames").get<std::int64_t>()));
+  CHECK(count(spec, workload).figures.forward.matrix_flops ==
+        reference.at("flops").get<std::int64_t>());
+}
+
+// transformers 5.24.0 on torch 2.15.0: parameters of Gemma4AudioModel with its default sizes, and
+// FLOPs of 3,000 frames by FlopCounterMode, on the meta device.
+TEST_CASE("Gemma 4's published Conformer has the class's counts, without rows behind a clip") {
+  const ModelSpec spec = with_audio("gemma4_audio", {{"hidden_size", 1024},
+                                                     {"num_attention_heads", 8},
+                                                     {"num_hidden_layers", 12},
+                                                     {"subsampling_conv_channels", {128, 32}},
+                                                     {"conv_kernel_size", 5},
+                                                     {"output_proj_dims", 1536}});
+  const Counted sound = prefill(spec, 1, 800, 3000);
+  const Integer tower = flops_of(sound, Part::audio_tower);
+  const Integer projector = flops_of(sound, Part::projector);
+  // The class completes 750 rows to 63 chunks of 12, each with 24 keys and values and 13 positions.
+  const Integer padding = Integer{12} * 6 * 2 * 1024 * (2 * 24 + 13);
+  const Integer linear = Integer{2} * 750 * 1536 * 32;  // to the text model's width
+  CHECK(tower + projector == Integer{441'585'942'528} - padding + linear);
+  CHECK(sound.figures.parameters - tiny_text_parameters("gemma4_audio") == 304'824'608 + 1536 * 32);
+}
+
+TEST_CASE("four frames of Gemma 4's sound become a token") {
+  const ModelSpec spec = tiny("gemma4_audio");
+  // transformers, Gemma4Processor: 40 ms a token, and 750 in 30 s.
+  CHECK(tokens_of(spec) == 750);
+  CHECK(tokens_of(spec, 1) == 25);
+  CHECK(spec.audio_tower->tokens_of_clip(22) == 6);
 }
 
 TEST_CASE("tower and projector are components, with their share of the prefill") {
@@ -184,7 +237,7 @@ TEST_CASE("clips that a workload cannot have are refused") {
   const ModelSpec voxtral = tiny("voxtral");
   CHECK(is_refused(clips(1), load_model("gpt2").spec, "no audio tower"));
   CHECK(is_refused(clips(1), tiny("llava"), "no audio tower"));
-  CHECK(is_refused(clips(1), tiny("gemma4_audio"), "no audio tower"));
+  CHECK(is_refused(clips(1), tiny("granite_speech"), "no audio tower"));
   CHECK(is_refused(clips(1), load_model("whisper-tiny").spec, "no audio tower"));
   CHECK(is_refused(clips(0, 30), voxtral, "requires"));
   CHECK(is_refused(clips(-1), voxtral, "at least 0"));

@@ -50,13 +50,29 @@ bool is_buffer(const std::string& tensor) {
   if (tensor.ends_with("moe_statics.e_score_correction_bias")) return false;  // ERNIE: a parameter
   if (tensor.ends_with("time_decay")) return false;                           // RWKV: likewise
   return tensor == "final_logits_bias" ||
-         std::ranges::any_of(
-             std::array{"e_score_correction_bias", "gate.expert_bias", "inv_freq", "act_fn.beta",
-                        "moe.router_bias", "act_fn.eps", "layer_scalar", "slope_rate", "_decay",
-                        "tower.std_bias", "tower.std_scale", "running_mean", "running_var",
-                        "num_batches_tracked", "tid2eid", "ffn.gate.bias", "global_mean",
-                        "global_invstd"},
-             [&](const char* const end) { return tensor.ends_with(end); });
+         std::ranges::any_of(std::array{"e_score_correction_bias",
+                                        "gate.expert_bias",
+                                        "inv_freq",
+                                        "act_fn.beta",
+                                        "moe.router_bias",
+                                        "act_fn.eps",
+                                        "layer_scalar",
+                                        "slope_rate",
+                                        "_decay",
+                                        "tower.std_bias",
+                                        "tower.std_scale",
+                                        "running_mean",
+                                        "running_var",
+                                        "num_batches_tracked",
+                                        "tid2eid",
+                                        "ffn.gate.bias",
+                                        "global_mean",
+                                        "global_invstd",
+                                        "input_min",
+                                        "input_max",
+                                        "output_min",
+                                        "output_max"},
+                             [&](const char* const end) { return tensor.ends_with(end); });
 }
 
 /// Returns whether role_of recognises the tensor names of the family.

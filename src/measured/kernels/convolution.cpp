@@ -135,8 +135,18 @@ void normalise_taps(std::int64_t taps, const float* lengths, std::span<float> di
 }
 
 void gather_places(const GridArguments& args, const float* grid, float* gathered) {
+  gather_places(args, {0, (args.rows + 1) / 2}, grid, gathered);
+}
+
+void gather_places(const GridArguments& args, OutputRows rows, const float* grid, float* gathered) {
   constexpr std::int64_t kSide = 3;
-  for (std::int64_t row = 0; row < args.rows; row += 2) {
+  for (std::int64_t row = 2 * rows.first; row < 2 * (rows.first + rows.count); row += 2) {
+    if (row >= args.rows) {
+      const std::int64_t places = (2 * (rows.first + rows.count) - row) / 2;
+      const std::int64_t values = (args.columns + 1) / 2 * args.channels * kSide * kSide;
+      std::fill_n(gathered, places * values, 0.0F);
+      return;
+    }
     for (std::int64_t column = 0; column < args.columns; column += 2) {
       for (std::int64_t tap = 0; tap < kSide * kSide; ++tap) {
         const std::int64_t from_row = row + tap / kSide - 1;

@@ -69,6 +69,15 @@ struct GridArguments {
 /// [rows, columns, channels]: gathered [output places, channels, 9].
 void gather_places(const GridArguments& args, const float* grid, float* gathered);
 
+/// Rows of a convolution's output.
+struct OutputRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+/// gather_places of some rows of the output; rows behind the last one read zeros alone.
+void gather_places(const GridArguments& args, OutputRows rows, const float* grid, float* gathered);
+
 /// Reorders places [rows, columns, channels] to out [columns, channels, rows].
 void rows_to_end(const GridArguments& args, const float* places, float* out);
 

@@ -237,11 +237,11 @@ void soft_cap(float* x, float cap, std::int64_t count) {
   });
 }
 
-void clamp(float* x, float limit, std::int64_t count) {
+void clamp(float* x, ValueBounds bounds, std::int64_t count) {
   for_thread_ranges(count, [&](Range range) {
-    transform(x + range.begin, range.size(), [limit](Floats a) {
-      const Floats upper = simd::broadcast(limit);
-      return simd::max(a < upper ? a : upper, -upper);
+    transform(x + range.begin, range.size(), [bounds](Floats a) {
+      const Floats upper = simd::broadcast(bounds.greatest);
+      return simd::max(a < upper ? a : upper, simd::broadcast(bounds.least));
     });
   });
 }

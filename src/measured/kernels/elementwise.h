@@ -64,8 +64,14 @@ void xielu(const XieluConstants& constants, float* x, std::int64_t count);
 /// x = cap · tanh(x / cap) over `count` elements.
 void soft_cap(float* x, float cap, std::int64_t count);
 
-/// Clamps x to ±limit over `count` elements.
-void clamp(float* x, float limit, std::int64_t count);
+/// Least and greatest value of a clamp.
+struct ValueBounds {
+  float least = 0;
+  float greatest = 0;
+};
+
+/// Clamps x to `bounds` over `count` elements.
+void clamp(float* x, ValueBounds bounds, std::int64_t count);
 
 /// x *= sigmoid(gate) for every row, x [rows, width] and gate [rows].
 void gate_rows(float* x, const float* gate, std::int64_t rows, std::int64_t width);

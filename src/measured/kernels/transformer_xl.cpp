@@ -121,15 +121,18 @@ void add_head(const TransformerXlArguments& args, const Head& head, const HeadSc
 
 void fill_relative_sinusoids(const RelativeSinusoidArguments& args, float* out) {
   constexpr double kBase = 10000;
+  const bool earlier = args.rows == SinusoidRows::earlier;
   const std::int64_t half = args.width / 2;
+  const std::int64_t steps = earlier ? std::max<std::int64_t>(half - 1, 1) : half;
   std::vector<float> frequencies;
   for (std::int64_t i = 0; i < half; ++i) {
-    const double exponent = 2 * static_cast<double>(i) / static_cast<double>(args.width);
+    const double exponent = static_cast<double>(i) / static_cast<double>(steps);
     // In float32 like the reference code.
     frequencies.push_back(static_cast<float>(1 / std::pow(kBase, exponent)));
   }
+  const std::int64_t first = earlier ? args.positions - 1 : args.positions / 2;
   for (std::int64_t row = 0; row < args.positions; ++row) {
-    std::int64_t distance = args.positions / 2 - row;
+    std::int64_t distance = first - row;
     if (args.most > 0) distance = std::clamp(distance, -args.most, args.most);
     for (std::int64_t i = 0; i < half; ++i) {
       const float angle = static_cast<float>(distance) * frequencies[static_cast<std::size_t>(i)];

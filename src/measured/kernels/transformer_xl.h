@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "headroom/op.h"
+
 namespace headroom::measured {
 
 /// Rows of sinusoids: sines in the first half of each row, cosines in the second.
@@ -12,9 +14,11 @@ struct RelativeSinusoidArguments {
   std::int64_t positions = 0;
   std::int64_t width = 0;
   std::int64_t most = 0;  ///< greater distances are clamped to it; 0: none are
+  SinusoidRows rows = SinusoidRows::both_sides;
 };
 
-/// Fills out [batch, positions, width]; row i is for the distance positions/2 - i.
+/// Fills out [batch, positions, width]; row i is for the distance positions/2 - i, or, of earlier
+/// positions alone, positions - 1 - i.
 void fill_relative_sinusoids(const RelativeSinusoidArguments& args, float* out);
 
 /// Operands of one layer. `contents` are rows [Q | K | V] of heads·head_dim each.

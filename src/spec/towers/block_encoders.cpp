@@ -158,7 +158,7 @@ void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {
-  count_gemma4_audio(config, spec);
+  read_gemma4_audio(config, spec);
   spec.embedding.placeholder_id = 0;  // padding
   config.ignore({"vision_soft_tokens_per_image"});
   std::optional<ConfigReader> present = config.object("vision_config");

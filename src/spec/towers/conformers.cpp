@@ -1,5 +1,5 @@
-// Audio towers of Gemma 3n and Gemma 4, Conformers (arXiv 2005.08100, 2303.01037), and the image
-// tower of Gemma 3n: they are counted.
+// Audio towers of Gemma 4, which runs, and of Gemma 3n, Conformers (arXiv 2005.08100, 2303.01037),
+// and the image tower of Gemma 3n, which are counted.
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -159,31 +159,79 @@ void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"audio_soft_tokens_per_image", "vision_soft_tokens_per_image"});
 }
 
-void count_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
-  auto audio = config.object("audio_config");
-  if (!audio) return;
+namespace {
+
+/// Sound of a clip, in segments of the frames that become one row.
+AudioSpec read_gemma4_sound(ConfigReader& audio, const NormSpec& norm) {
   constexpr const char* kChannels = "subsampling_conv_channels";
-  ConformerSizes sizes;
-  sizes.width = audio->size_or({"hidden_size"}, 1024);
-  sizes.layers = audio->layers_or({"num_hidden_layers"}, 12);
-  sizes.heads = audio->size_or({"num_attention_heads"}, 8);
-  sizes.kernel = audio->size_or({"conv_kernel_size"}, 5);
-  sizes.channels = read_channels(*audio, kChannels);
+  const std::vector<std::int64_t> channels = read_channels(audio, kChannels);
+  AudioSpec sound;
   // The class takes a quarter of the first convolution's channels for that of the mel bins.
-  sizes.input_width = product(*audio, kChannels, sizes.channels[0] / 4, sizes.channels[1]);
-  const std::int64_t out = audio->size_or({"output_proj_dims"}, 1536);
-  TowerWeights tower(spec, ModelPart::audio);
-  add_convolutions(*audio, kChannels, sizes, std::vector<ConvolutionGrid>(2), tower);
-  add_layers(*audio, sizes, tower);
-  tower.linear("output", sizes.width, out, kConformerOutput);
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.add("audio.weight", {spec.hidden_size, out}, kConformerOutput);
-  audio->ignore({"attention_chunk_size", "attention_context_left", "attention_context_right",
-                 "attention_invalid_logits_value", "attention_logit_cap", "gradient_clipping",
-                 "residual_weight", "use_clipped_linears"});
-  ignore_tower_keys(*audio);
-  read_common_keys(*audio, spec);
-  audio->finish();
+  sound.num_mel_bins = channels[0] / 4 * 4;
+  if (sound.num_mel_bins == 0) audio.fail(kChannels, "begins with fewer than 4", "use 4 or more");
+  sound.joined_frames = SubsamplingSpec::kFrames;
+  sound.activation = ActivationKind::relu;
+  sound.subsampling =
+      SubsamplingSpec{channels[0], channels[1], {NormKind::layer_norm, false, norm.eps}};
+  return sound;
+}
+
+ConformerSpec read_gemma4_conformer(ConfigReader& audio, const NormSpec& norm) {
+  ConformerSpec conformer;
+  conformer.chunk = audio.size_or({"attention_chunk_size"}, 12);
+  const std::int64_t left = audio.size_or({"attention_context_left"}, 13);
+  if (left < 2) {
+    audio.fail("attention_context_left", "leaves a row no key", "use 2 or more");
+  }
+  conformer.earlier = left - 1;
+  conformer.later = audio.count_or({"attention_context_right"}, 0);
+  conformer.kernel_size = audio.size_or({"conv_kernel_size"}, 5);
+  conformer.convolution_norm = norm;
+  conformer.network_factor = audio.number_or({"residual_weight"}, 0.5);
+  conformer.clip = audio.number_or({"gradient_clipping"}, 1e10);
+  if (audio.flag_or({"use_clipped_linears"}, true)) conformer.bounds = LayerBounds::stored;
+  audio.ignore({"attention_invalid_logits_value"});  // far below every capped score
+  return conformer;
+}
+
+void read_gemma4_layers(ConfigReader& audio, AudioTowerSpec& tower) {
+  constexpr std::int64_t kExpansion = 4;
+  StackSpec& stack = tower.stack;
+  stack.num_layers = audio.layers_or({"num_hidden_layers"}, 12);
+  stack.self_attention = multi_head_attention(
+      audio, "num_attention_heads", audio.size_or({"num_attention_heads"}, 8), tower.hidden_size);
+  stack.self_attention.soft_cap = audio.number_or({"attention_logit_cap"}, 50);
+  stack.ffn = {FfnKind::plain, product(audio, "hidden_size", kExpansion, tower.hidden_size),
+               read_activation(audio, {"hidden_act"}, ActivationKind::silu), false};
+  const NormSpec norm{NormKind::rms_norm, false, audio.number_or({"rms_norm_eps"}, 1e-6)};
+  stack.norm = {NormKind::rms_norm, false, 1e-6};  // the class's own, whatever rms_norm_eps is
+  stack.conformer = read_gemma4_conformer(audio, norm);
+  tower.embedding.audio = read_gemma4_sound(audio, norm);
+}
+
+}  // namespace
+
+void read_gemma4_audio(ConfigReader& config, ModelSpec& spec) {
+  auto present = config.object("audio_config");
+  if (!present) return;
+  ConfigReader& audio = *present;
+  AudioTowerSpec tower;
+  tower.hidden_size = audio.size_or({"hidden_size"}, 1024);
+  tower.embedding.input = InputKind::audio;
+  read_gemma4_layers(audio, tower);
+  tower.segment_frames = SubsamplingSpec::kFrames;
+  tower.segment_positions = 1;
+  tower.attended_segments = tower.stack.conformer->chunk;
+  tower.rule = ClipRule::shorter_last;
+  const std::int64_t out = audio.size_or({"output_proj_dims"}, 1536);
+  const NormSpec norm{NormKind::rms_norm, false, tower.stack.conformer->convolution_norm.eps,
+                      NormWeight::none};
+  tower.projector = {LinearStep{"output", out, true, ModelPart::audio}, NormStep{"norm", norm},
+                     LinearStep{"linear", spec.hidden_size, false}};
+  ignore_tower_keys(audio);
+  read_common_keys(audio, spec);
+  audio.finish();
+  spec.audio_tower = std::move(tower);
 }
 
 }  // namespace headroom::detail

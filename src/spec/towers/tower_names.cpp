@@ -389,7 +389,7 @@ NameTable wrapped_kimi_names() { return {{kKimi}, {"model."}, {}}; }
 
 NameTable wrapped_kimi_k3_names() { return {{kKimiK3Projector, kKimi}, {"model."}, {}}; }
 
-NameTable wrapped_gemma4_names() { return {{kGemma4}, {"model."}, {}}; }
+NameTable wrapped_gemma4_names() { return {{kGemma4, gemma4_audio_rules()}, {"model."}, {}}; }
 
 std::span<const NameRule> two_layer_projector_rules() { return kTwoLayers; }
 std::span<const NameRule> tiled_projector_rules() { return kTiled; }

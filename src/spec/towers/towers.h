@@ -33,8 +33,8 @@ void read_internvl_chat_tower(ConfigReader& config, ModelSpec& spec);
 
 /// Gemma 4: 2-D positions, a norm of each head, pooled patches, a linear projector.
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec);
-/// Gemma 4's audio tower, a Conformer (arXiv 2005.08100), if the config has one: it is counted.
-void count_gemma4_audio(ConfigReader& config, ModelSpec& spec);
+/// Gemma 4's audio tower, a Conformer (arXiv 2005.08100), if the config has one.
+void read_gemma4_audio(ConfigReader& config, ModelSpec& spec);
 /// Gemma 3n: MobileNet V5 and a Conformer, which are counted.
 void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
