@@ -73,8 +73,9 @@ struct LengthFunction {
 };
 
 /// `cost`, for one sequence without a past, as a function of the length, with the model's sizes
-/// substituted; the encoder reads as many tokens as the decoder. Throws Error{overflow}, and
-/// Error{invalid_input} for chunked windows (WindowKind::chunked), whose cost is not a polynomial.
+/// substituted; the encoder reads as many tokens as the decoder, in whole blocks. Throws
+/// Error{overflow}, and Error{invalid_input} where the cost is not a polynomial: chunked windows
+/// (WindowKind::chunked), compressed keys, and windows and global tokens of an encoder.
 [[nodiscard]] LengthFunction in_length(const Expr& cost, const Graph& graph);
 
 /// The length from which a > b always holds; empty if a is not above b for long sequences.
@@ -147,7 +148,8 @@ struct LayerComplexity {
   std::optional<Growth> parallel_growth;
   PathLength path;
   Integer parameters = 0;
-  std::optional<Integer> state_bytes_per_token;  ///< decode state in float32; empty if not causal
+  /// Decode state in float32, of both sequences in an encoder-decoder; empty if not causal.
+  std::optional<Integer> state_bytes_per_token;
   std::optional<Integer> state_bytes;   ///< its constant part; empty if the layer is not causal
   std::vector<std::string> core_paths;  ///< position-mixing operators, as named in measurements
 };

@@ -127,7 +127,9 @@ GenerationRow row_of(const GenerationReport& report, const Graph& graph, const E
   // The last token is never read back.
   values.set(Symbol::visible_keys, Integer{report.prompt} + new_tokens - 1);
   values.set(Symbol::batch_size, 1);
-  values.set(Symbol::kv_cache_bytes, bytes_of(DType::float32));
+  for (const Symbol type : {Symbol::kv_cache_bytes, Symbol::activation_bytes}) {
+    values.set(type, bytes_of(DType::float32));
+  }
   row.kv_cache_bytes = cache.evaluate(values);
   return row;
 }

@@ -49,13 +49,19 @@ void add_state(LayerComplexity& layer) {
   if (layer.analysis.kv_cache.empty()) return;
   Bindings values = layer.graph.sizes;
   values.set(Symbol::batch_size, 1);
-  const Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis, WindowFill::filling));
-  layer.state_bytes_per_token = per_token.evaluate(values);
+  Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis, WindowFill::filling));
   Expr fixed;
   for (const CacheEntry& entry : layer.analysis.kv_cache) {
-    const bool grows = entry.bytes.degree(Symbol::visible_keys) > 0;
-    if (!grows) fixed += entry.repeat * in_float32(entry.bytes);
+    const Expr bytes = entry.repeat * in_float32(entry.bytes);
+    const bool of_encoder = bytes.degree(Symbol::enc_seq_len) > 0;
+    const bool grows = bytes.degree(Symbol::visible_keys) > 0;
+    if (of_encoder) {
+      per_token += bytes.substitute(Symbol::enc_seq_len, Integer{1});
+    } else if (!grows) {
+      fixed += bytes;
+    }
   }
+  layer.state_bytes_per_token = per_token.evaluate(values);
   // A window caches its own keys only.
   const Integer window = std::max<Integer>(1, layer.graph.traits.window.size);
   layer.state_bytes = fixed.substitute(Symbol::windowed_keys, window).evaluate(values);

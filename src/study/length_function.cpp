@@ -199,6 +199,14 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
                 "the cost of compressed keys is not a polynomial in the length", {},
                 "use a model whose attention reads single keys");
   }
+  const bool parts_of_encoder = cost.degree(Symbol::transient_global_tokens) > 0 ||
+                                cost.degree(Symbol::encoder_windowed_pairs) > 0;
+  if (parts_of_encoder) {
+    throw Error(ErrorCode::invalid_input,
+                "the cost of windows and global tokens of an encoder is not a polynomial in the "
+                "length",
+                {}, "use a model whose encoder attends to all positions");
+  }
   const bool chooses =
       cost.degree(Symbol::chosen_pairs) > 0 || cost.degree(Symbol::chosen_keys) > 0;
   if (chooses && graph.traits.indexed_block > 1) {
@@ -212,7 +220,8 @@ LengthFunction in_length(const Expr& cost, const Graph& graph) {
   const Expr whole = substitute_half(cost.substitute(sizes)
                                          .substitute(Symbol::visible_keys, kLength)
                                          .substitute(Symbol::enc_seq_len, kLength)
-                                         .substitute(Symbol::chunked_tokens, kLength),
+                                         .substitute(Symbol::chunked_tokens, kLength)
+                                         .substitute(Symbol::encoder_block_tokens, kLength),
                                      Symbol::visible_pairs, kLength * kLength + kLength);
   const WindowSymbols symbols = window_in(whole, graph);
   const auto with_window = [&](const WindowSizes& window) {

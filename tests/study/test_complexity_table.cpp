@@ -112,6 +112,24 @@ TEST_CASE("decode state grows with the keys for softmax attention only") {
   CHECK_FALSE(layer_of(kSelfAttention).state_bytes.has_value());
 }
 
+TEST_CASE("the decode state of an encoder-decoder grows with both of its sequences") {
+  // t5-base: keys and values of 12 layers of 768, of the decoder's tokens and of the encoder's.
+  const LayerComplexity t5 =
+      layer_complexity(load_model("t5-base"), AttentionImplementation::eager);
+  CHECK(*t5.state_bytes_per_token == 12 * 2 * 768 * 4 * 2);
+  CHECK(*t5.state_bytes == 0);
+}
+
+TEST_CASE("a recurrence carries the whole past, whatever its convolutions and windows see") {
+  for (const char* const name : {"rwkv-4-169m", "mamba-130m", "recurrentgemma-2b"}) {
+    CAPTURE(name);
+    const Model model = load_model(name);
+    const LayerComplexity layer = layer_complexity(model, default_attention(model.spec));
+    CHECK(layer.path.order == "O(s)");
+    CHECK_FALSE(layer.path.receptive_field);
+  }
+}
+
 TEST_CASE("causal linear attention is sequential as a running state, parallel as a prefix sum") {
   const LayerComplexity layer = layer_of(kCausalLinearAttention);
   CHECK(format(layer.sequential_growth) == "O(s)");

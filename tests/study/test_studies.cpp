@@ -109,6 +109,12 @@ TEST_CASE("an encoder runs once per generation, with and without a KV-cache") {
   }
 }
 
+TEST_CASE("a generation of a state space keeps its states and the inputs of its convolution") {
+  const GenerationReport report = make_generation_report(load_model("mamba-130m"), {1, {8}, {}});
+  // 24 layers of 1,536 channels: 16 states and 4 inputs of each.
+  CHECK(report.rows.front().kv_cache_bytes == 24 * 1536 * (16 + 4) * 4);
+}
+
 TEST_CASE("a KV-cache reduces the FLOPs of attention from G³ to G²") {
   const GenerationReport report = make_generation_report(load_model("gpt2"), {1, {8}, {}});
   CHECK(format(report.without.attention_growth) == "O(G³·d)");
@@ -212,6 +218,29 @@ TEST_CASE("explain FLOPs states where attention overtakes the FFN, in symbols") 
   WorkloadRequest decode;
   decode.phase = Phase::decode;
   CHECK_FALSE(explain("gpt2", decode, Subject::flops));
+}
+
+TEST_CASE("every preset has the complexity of its layers, or a reason why not") {
+  for (const Preset& preset : list_presets()) {
+    CAPTURE(preset.name);
+    const Model model = load_model(preset.name);
+    if (model.spec.kind == ModelKind::denoiser) continue;  // has no length
+    try {
+      const LayerComplexity layer = layer_complexity(model, default_attention(model.spec));
+      CHECK(layer.flops.by_length.at(64) > 0);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::invalid_input);
+    }
+  }
+}
+
+TEST_CASE("FLOPs are explained where no polynomial in the length says when attention dominates") {
+  WorkloadRequest request;
+  request.attention = AttentionImplementation::fused;
+  const ExplainReport report =
+      make_explain_report(load_model("llama-4-scout-text"), request, Subject::flops);
+  CHECK_FALSE(report.ffn_crossover);
+  CHECK(report.whole.value > 0);
 }
 
 TEST_CASE("shares sum to the whole model") {
