@@ -67,13 +67,20 @@ ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
                        {prefix + "ForQuestionAnswering", answer_span_head}}};
 }
 
-void read_num_labels(ConfigReader& config, ModelSpec& spec) {
-  constexpr std::int64_t kHuggingFaceDefault = 2;
+std::int64_t label_count(ConfigReader& config, std::int64_t otherwise) {
   const auto labels = config.entries("id2label");
-  const std::int64_t num_labels =
-      config.size_or({"num_labels"}, labels.value_or(kHuggingFaceDefault));
-  config.ignore({"label2id"});
+  const std::int64_t count = config.size_or({"num_labels"}, labels.value_or(otherwise));
+  if (count == 0) {
+    config.fail("id2label", "has no label, but the class scores labels",
+                "list its labels, or state num_labels");
+  }
+  return count;
+}
+
+void read_num_labels(ConfigReader& config, ModelSpec& spec) {
+  config.ignore({"id2label", "label2id", "num_labels"});
   if (!spec.head.classifier || spec.head.classifier->num_labels != 0) return;
+  const std::int64_t num_labels = label_count(config, kDefaultLabels);
   spec.head.classifier->num_labels = num_labels;
   constexpr std::int64_t kEndsOfSpan = 2;
   if (spec.head.classifier->spans && num_labels != kEndsOfSpan) {

@@ -52,9 +52,15 @@ struct DecoderHead {
 [[nodiscard]] ModelClasses decoder_classes(const std::string& prefix, DecoderHead head,
                                            std::string language_model_class = {});
 
-/// Sets the classifier's number of labels from `num_labels` or `id2label`; 2 if both are absent,
-/// which is Hugging Face's default. A class for spans is run with two labels only, as the reference
-/// code does.
+/// Labels of a classifier whose config states none (transformers, PreTrainedConfig).
+inline constexpr std::int64_t kDefaultLabels = 2;
+
+/// The number of labels that `num_labels` or `id2label` states; `otherwise` if both are absent.
+/// Throws for an `id2label` without entries.
+[[nodiscard]] std::int64_t label_count(ConfigReader& config, std::int64_t otherwise);
+
+/// Sets the classifier's number of labels to label_count(), by default kDefaultLabels. A class for
+/// spans is run with two labels only, as the reference code does.
 void read_num_labels(ConfigReader& config, ModelSpec& spec);
 
 /// Heads without settings.

@@ -36,6 +36,16 @@ TEST_CASE("the class in architectures determines heads and poolers") {
   CHECK(spec_of(config).architecture == "BertModel");
 }
 
+TEST_CASE("a classifier without a label is refused, and other classes do not read the labels") {
+  nlohmann::json config = tiny("bert_model");
+  config["id2label"] = nlohmann::json::object();
+  CHECK_FALSE(spec_of(config).head.classifier);
+  config["architectures"] = {"BertForSequenceClassification"};
+  CHECK_THROWS_WITH_AS(spec_of(config), doctest::Contains("has no label"), Error);
+  config["num_labels"] = 1;
+  CHECK(spec_of(config).head.classifier->num_labels == 1);
+}
+
 // modeling_bert.py: the logits are split into two columns, which fails for any other number.
 TEST_CASE("a class for spans with other labels than two is counted, and not run") {
   for (const char* const name : {"bert_model", "modernbert", "distilbert"}) {

@@ -57,7 +57,7 @@ ClassifierSpec sentence_classifier(ConfigReader& config) {
 /// BART's own default is three labels (BartConfig, transformers, models/bart).
 HeadSpec bart_sentence_classifier(ConfigReader& config) {
   ClassifierSpec classifier = sentence_classifier(config);
-  classifier.num_labels = config.size_or({"num_labels"}, config.entries("id2label").value_or(3));
+  classifier.num_labels = label_count(config, 3);
   return classifier_head(classifier);
 }
 

@@ -91,8 +91,7 @@ ClassifierSpec dense_head(ConfigReader& config, ClassifierInput input) {
 /// With ten labels or more, tokens have a dense layer before their projection.
 HeadSpec token_head(ConfigReader& config) {
   constexpr std::int64_t kFewest = 10;
-  const std::int64_t labels =
-      config.size_or({"num_labels"}, config.entries("id2label").value_or(2));
+  const std::int64_t labels = label_count(config, kDefaultLabels);
   if (labels < kFewest) {
     return classifier_head(encoder_classifier(config, ClassifierInput::every_token));
   }

@@ -175,8 +175,7 @@ void count_speaker_head(ConfigReader& config, ModelSpec& spec) {
   }
   head.linear("speaker.features", product(config, "tdnn_dim", in, 2), output);
   head.linear("speaker.embedding", output, output);
-  const std::int64_t labels = config.entries("id2label").value_or(2);
-  head.add("speaker.objective", {output, config.size_or({"num_labels"}, labels)});
+  head.add("speaker.objective", {output, label_count(config, kDefaultLabels)});
 }
 
 void read_wav2vec2(ConfigReader& config, ModelSpec& spec) {

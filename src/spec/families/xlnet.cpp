@@ -16,8 +16,7 @@ constexpr std::string_view kChoiceClassifier = "XLNetForMultipleChoice";
 void count_summary_head(ConfigReader& config, ModelSpec& spec) {
   const bool chooses = spec.architecture == kChoiceClassifier;
   if (!chooses && spec.architecture != kSequenceClassifier) return;
-  const std::int64_t labels =
-      config.size_or({"num_labels"}, config.entries("id2label").value_or(2));
+  const std::int64_t labels = label_count(config, kDefaultLabels);
   TowerWeights head(spec, ModelPart::text, CountedUse::part_not_run);
   if (config.flag_or({"summary_use_proj"}, true)) {
     head.linear("head.summary", spec.hidden_size, spec.hidden_size, WeightRole::head);
