@@ -81,7 +81,8 @@ struct GgufContent {
 /// Error{invalid_input} naming `file`, and the key or tensor if there is one.
 [[nodiscard]] GgufContent parse_gguf(const FileHead& content, const std::string& file);
 
-/// Returns true if the file begins with GGUF's magic number; false if it cannot be read.
+/// Returns true if the file begins with GGUF's magic number or is named .gguf, which a truncated
+/// download keeps; false if there is no such file.
 [[nodiscard]] bool is_gguf(const std::filesystem::path& path);
 
 /// One file, memory-mapped for its lifetime. Moving it copies no data.

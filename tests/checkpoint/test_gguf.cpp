@@ -239,12 +239,14 @@ TEST_CASE("the error names a tensor that exceeds the file or overlaps another") 
   CHECK(parse(GgufWriter().tensor(std::string(64, 'x'), {8}).str()).tensors.size() == 1);
 }
 
-TEST_CASE("a GGUF file is recognised by its first bytes") {
+TEST_CASE("a GGUF file is recognised by its first bytes, or by its name if they are damaged") {
   const TempFolder folder;
   write_file(folder / "a.bin", GgufWriter().tensor("t", {4}).str());
   write_file(folder / "b.gguf", "no");
   CHECK(is_gguf(folder / "a.bin"));
-  CHECK_FALSE(is_gguf(folder / "b.gguf"));
+  write_file(folder / "c.bin", "no");
+  CHECK(is_gguf(folder / "b.gguf"));
+  CHECK_FALSE(is_gguf(folder / "c.bin"));
   CHECK_FALSE(is_gguf(folder / "absent"));
   CHECK_FALSE(is_gguf(folder.path()));
   GgufFile opened(folder / "a.bin");
