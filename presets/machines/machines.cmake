@@ -22,6 +22,8 @@ set(HEADROOM_MACHINES
   apple-m4-max
   apple-m4-pro
   apple-m5
+  apple-m5-max
+  apple-m5-pro
   b200
   b300
   dgx-spark

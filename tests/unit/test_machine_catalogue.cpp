@@ -152,6 +152,13 @@ TEST_CASE("known pairs of machines have their known ratios") {
   // M5: Neural Accelerators have four times the matrix rate of M4's cores.
   CHECK(ratio(sheet_of("apple-m5").float16_flops_per_s, sheet_of("apple-m4").float16_flops_per_s) ==
         doctest::Approx(4).epsilon(0.01));
+  // M5 Pro and Max: "over 4x the peak GPU compute for AI" of M4 Pro and Max; a Max is two Pros.
+  CHECK(ratio(sheet_of("apple-m5-max").float16_flops_per_s,
+              sheet_of("apple-m4-max").float16_flops_per_s) == doctest::Approx(4).epsilon(0.01));
+  CHECK(ratio(sheet_of("apple-m5-pro").float16_flops_per_s,
+              sheet_of("apple-m4-pro").float16_flops_per_s) == doctest::Approx(4).epsilon(0.01));
+  CHECK(ratio(sheet_of("apple-m5-max").memory_bytes_per_s,
+              sheet_of("apple-m5-pro").memory_bytes_per_s) == doctest::Approx(2));
   // 7680 bit at 3.996 GHz, two transfers a cycle.
   CHECK(sheet_of("b200").memory_bytes_per_s ==
         doctest::Approx(7680 / 8 * 3.996e9 * 2).epsilon(1e-3));
