@@ -367,6 +367,11 @@ TEST_CASE("numbers whose powers, roots or logarithms are none are refused in eve
   // LFM2's inner width had no column left, and a run ended with SIGSEGV.
   CHECK(place_with(lfm2, "block_ffn_dim_multiplier", 1e-300) ==
         "config.json#/block_ffn_dim_multiplier");
+  // DeBERTa's table of positions had no row, and a run read before it.
+  for (const double buckets : {0.1, 1.0, 1000.0}) {
+    CHECK(place_with(tiny("deberta_v2"), "position_buckets", buckets) ==
+          "config.json#/position_buckets");
+  }
   CHECK(place_with(tiny("llama4_text"), "floor_scale", -0.25) == "config.json#/floor_scale");
   // Gemma 4's full layers have a RoPE of their own.
   nlohmann::json gemma = read_json(data_folder() / "golden/models/gemma4_text/config.json");

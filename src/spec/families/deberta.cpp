@@ -1,5 +1,7 @@
 // DeBERTa v1, v2 and v3: BERT's encoder with disentangled attention, which scores contents and
 // relative positions apart (arXiv 2006.03654, section 3; 2111.09543).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -19,6 +21,17 @@ bool has_term(ConfigReader& config, std::string_view term) {
   return config.text_or({"pos_att_type"}, "").find(term) != std::string::npos;
 }
 
+/// Distances beyond half of the buckets, up to the largest, share the other half by their
+/// logarithm.
+void require_logarithmic_buckets(const ConfigReader& config, const DisentangledSpec& terms) {
+  const std::int64_t middle = terms.num_buckets / 2;
+  if (middle > 0 && terms.max_distance - 1 > middle) return;
+  config.fail("position_buckets",
+              fmt::format("{} buckets cannot hold distances up to {}", terms.num_buckets,
+                          terms.max_distance),
+              "write at least 2, and less than twice the largest distance");
+}
+
 DisentangledSpec read_disentangled(ConfigReader& config, const ModelSpec& spec) {
   DisentangledSpec disentangled;
   disentangled.content_to_position = has_term(config, "c2p");
@@ -28,7 +41,10 @@ DisentangledSpec read_disentangled(ConfigReader& config, const ModelSpec& spec) 
   disentangled.max_distance = most < 1 ? spec.position.max_position_embeddings
                                        : truncated(config, "max_relative_positions", most, 1);
   const double buckets = config.number_or({"position_buckets"}, -1);
-  if (buckets > 0) disentangled.num_buckets = truncated(config, "position_buckets", buckets, 1);
+  if (buckets > 0) {
+    disentangled.num_buckets = truncated(config, "position_buckets", buckets, 1);
+    require_logarithmic_buckets(config, disentangled);
+  }
   const std::int64_t span = buckets > 0 ? disentangled.num_buckets : disentangled.max_distance;
   disentangled.num_positions = product(config, "position_buckets", 2, span);
   if (config.text_or({"norm_rel_ebd"}, "none").find("layer_norm") != std::string::npos) {
