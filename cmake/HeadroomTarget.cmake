@@ -34,7 +34,9 @@ function(headroom_settings target)
     endif()
   endif()
   if(HEADROOM_FUZZ)
-    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    # Without the operands of every comparison, a third faster; those of strings and memory remain.
+    target_compile_options(${target} PRIVATE
+      -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp,stack-depth)
   endif()
 endfunction()
 
