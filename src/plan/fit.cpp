@@ -169,8 +169,8 @@ void note_margin(const PlanFigures& figures, const DeviceRates& rates,
   const Integer usable = rates.memory_bytes - rates.driver_bytes;
   const double kept = static_cast<double>(usable - rates.memory_bytes / kParts) / kGib;
   notes.push_back(fmt::format(
-      "the plan leaves {:.2f} % of the device's memory, and counts are right within 1 %: --memory "
-      "{:.1f}GiB, for what a process gets, keeps that margin",
+      "the plan leaves {:.2f} % of the device's memory, less than the 1 % by which counts may be off: "
+      "--memory {:.1f}GiB keeps that margin",
       100 * static_cast<double>(free) / static_cast<double>(rates.memory_bytes),
       std::floor(10 * kept) / 10));
 }

@@ -24,7 +24,7 @@ std::ptrdiff_t notes_with(double spare) {
   const FitReport report = make_fit_report(std::move(question), {});
   REQUIRE(report.result.fits == (spare >= 0));
   return std::ranges::count_if(report.notes, [](const std::string& note) {
-    return note.find("counts are right within 1 %") != std::string::npos;
+    return note.find("by which counts may be off") != std::string::npos;
   });
 }
 
