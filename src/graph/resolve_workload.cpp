@@ -385,7 +385,7 @@ std::string note_on_adapter(const Workload& workload, const ModelSpec& spec) {
   const bool has_adapter = std::ranges::any_of(spec.counted_only, is_of_adapter);
   if (!has_adapter || workload.phase != Phase::train) return {};
   return "training counts all weights as trained, also those of the adapter's base model; "
-         "train-time --adapter counts a step that trains an adapter alone";
+         "train-time, given the adapter's rank, counts a step that trains the adapter alone";
 }
 
 }  // namespace

@@ -168,11 +168,12 @@ void note_margin(const PlanFigures& figures, const DeviceRates& rates,
   if (free < 0 || kParts * free >= rates.memory_bytes) return;
   const Integer usable = rates.memory_bytes - rates.driver_bytes;
   const double kept = static_cast<double>(usable - rates.memory_bytes / kParts) / kGib;
-  notes.push_back(fmt::format(
-      "the plan leaves {:.2f} % of the device's memory, less than the 1 % by which counts may be off: "
-      "--memory {:.1f}GiB keeps that margin",
-      100 * static_cast<double>(free) / static_cast<double>(rates.memory_bytes),
-      std::floor(10 * kept) / 10));
+  notes.push_back(
+      fmt::format("the plan leaves {:.2f} % of the device's memory, less than the 1 % by which "
+                  "counts may be off: "
+                  "--memory {:.1f}GiB keeps that margin",
+                  100 * static_cast<double>(free) / static_cast<double>(rates.memory_bytes),
+                  std::floor(10 * kept) / 10));
 }
 
 /// A note where the largest batch of a training step is that of the largest micro-batch, which

@@ -36,8 +36,8 @@ PLANNED = {
 TRACKS = {1: "compute", 2: "communication", 3: "optimizer"}
 REFUSED = ["analyze gpt2", "analyze gpt2 bert-tiny --machine a100-80gb", "fit gpt2", "fit gpt2 --machine a100-80gb",
            "fit gpt2 --machine rtx-4090 --host-memory 8GiB", "plan gpt2 --machine a100-80gb",
-           "fit llama-3-8b --machine rtx-4090 --phase train",
            "fit gpt2 --machine a100-80gb --count 4 --phase train --pp 4 --batch 8 --schedule zero-bubble"]
+NO_PLAN_FITS = "fit llama-3-8b --machine rtx-4090 --phase train"
 REQUIRED_KEYS = {"M": {"name", "pid", "args"}, "C": {"name", "pid", "ts", "args"},
                  "X": {"name", "cat", "pid", "tid", "ts", "dur", "args"}}
 
@@ -148,6 +148,8 @@ def main():
     found += [(MEASURED, problem) for problem in check_measured(headroom)]
     found += [(case, problem) for case, passes in PLANNED.items() for problem in check_planned(headroom, case, passes)]
     found += [(case, "is not refused") for case in REFUSED if run(headroom, case, "trace").returncode != 2]
+    if run(headroom, NO_PLAN_FITS, "trace").returncode != 1:
+        found.append((NO_PLAN_FITS, "does not say that no plan fits"))
     for case, problem in found:
         print(f"{case}: {problem}")
     print(f"{len(PREDICTED) + len(PLANNED) + 1} traces read")
