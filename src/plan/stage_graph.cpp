@@ -157,14 +157,25 @@ class StageBuilder {
         segment.begin == 0 ? block.carried_in : output_of(block, segment.begin - 1);
     placed.carried_in = *hidden_;
     renamed_[input] = *hidden_;
+    std::set<TensorId> own_caches;
     for (Node node : block.nodes) {
       if (node.layer < segment.begin || node.layer >= segment.end) continue;
       node.layer -= segment.begin;
+      if (outputs == Outputs::copied) copy_caches(node, own_caches);
       rename_inputs(node);
       if (outputs == Outputs::copied) node.output = renamed_[node.output] = copied(node.output);
       placed.nodes.push_back(std::move(node));
     }
     placed.carried_out = current(output_of(block, segment.end - 1));
+  }
+
+  /// Each segment of a cut run has caches of its own: a cache that two of them read would be taken
+  /// for one that a later layer shares.
+  void copy_caches(const Node& node, std::set<TensorId>& own) {
+    for (const TensorId input : node.inputs) {
+      const bool is_cache = is_cached(graph_.tensors[input].type);
+      if (is_cache && own.insert(input).second) renamed_[input] = copied(input);
+    }
   }
 
   TensorId copied(TensorId tensor) {

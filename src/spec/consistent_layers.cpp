@@ -62,8 +62,8 @@ void require_frequencies(const RopeSpec& rope, const std::string& file) {
 
 /// cap · tanh(x / cap) is a number for caps that float32 holds.
 void require_real_cap(double cap, const std::string& file) {
-  constexpr double kLeast = std::numeric_limits<float>::min();
-  constexpr double kMost = std::numeric_limits<float>::max();
+  constexpr auto kLeast = static_cast<double>(std::numeric_limits<float>::min());
+  constexpr auto kMost = static_cast<double>(std::numeric_limits<float>::max());
   const double size = std::abs(cap);
   if (size == 0 || (size >= kLeast && size <= kMost)) return;
   throw Error(ErrorCode::invalid_input, fmt::format("a soft cap of {} leaves float32", cap), file,

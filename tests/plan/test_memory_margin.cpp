@@ -54,7 +54,7 @@ TEST_CASE("the memory that the note names keeps the margin") {
   space.threads = 1;
   const PlanReport report = make_plan_report(question, space);
   const auto note = std::ranges::find_if(report.notes, [](const std::string& one) {
-    return one.find("GiB, for what a process gets") != std::string::npos;
+    return one.find("GiB keeps that margin") != std::string::npos;
   });
   REQUIRE(note != report.notes.end());
   const std::string option = "--memory ";
