@@ -149,7 +149,7 @@ TensorId GraphBuilder::embed_subsampled(const StackContext& stack) {
                          "input",
                          WeightRole::embedding,
                          stack.rows(),
-                         Integer{op.columns * op.in_channels},
+                         Integer{op.columns} * op.in_channels,
                          {{"input", Symbol::hidden_size}}};
   return finish_embedding(stack, linear(rows, hidden, hidden_shape(stack)));
 }

@@ -167,7 +167,8 @@ void note_margin(const PlanFigures& figures, const DeviceRates& rates,
   const Integer free = rates.memory_bytes - figures.memory.total();
   if (free < 0 || kParts * free >= rates.memory_bytes) return;
   const Integer usable = rates.memory_bytes - rates.driver_bytes;
-  const double kept = static_cast<double>(usable - rates.memory_bytes / kParts) / kGib;
+  const Integer kept_bytes = usable - rates.memory_bytes / kParts;
+  const double kept = static_cast<double>(kept_bytes) / kGib;
   notes.push_back(
       fmt::format("the plan leaves {:.2f} % of the device's memory, less than the 1 % by which "
                   "counts may be off: "

@@ -45,8 +45,8 @@ struct IndexerCase {
   [[nodiscard]] double product(std::int64_t row, std::int64_t head, std::int64_t key) const {
     CountingScalar sum;
     for (std::int64_t i = 0; i < head_dim; ++i) {
-      sum += CountingScalar(q[index((row * heads + head) * head_dim + i)]) *
-             CountingScalar(k[index((row / queries * keys + key) * head_dim + i)]);
+      sum += counted(q, (row * heads + head) * head_dim + i) *
+             counted(k, (row / queries * keys + key) * head_dim + i);
     }
     return sum.value();
   }
@@ -54,13 +54,15 @@ struct IndexerCase {
   [[nodiscard]] double score(std::int64_t row, std::int64_t key) const {
     CountingScalar sum;
     for (std::int64_t head = 0; head < heads; ++head) {
-      sum += CountingScalar(weights[index(row * heads + head)]) *
-             std::fmax(product(row, head, key), 0.0);
+      sum += counted(weights, row * heads + head) * std::fmax(product(row, head, key), 0.0);
     }
     return sum.value() / std::sqrt(static_cast<double>(heads * head_dim));
   }
 
   static std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+  static CountingScalar counted(const std::vector<float>& values, std::int64_t i) {
+    return {static_cast<double>(values[index(i)])};
+  }
 };
 
 }  // namespace
