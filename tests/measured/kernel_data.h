@@ -34,6 +34,16 @@ inline double largest_error(const std::vector<float>& actual, const std::vector<
   return largest;
 }
 
+inline double at(const std::vector<float>& values, std::int64_t index) {
+  return static_cast<double>(values[static_cast<std::size_t>(index)]);
+}
+
+inline std::vector<float> zeros(std::int64_t count) {
+  return std::vector<float>(static_cast<std::size_t>(count), 0.0F);
+}
+
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
 inline std::vector<double> widened(const std::vector<float>& values) {
   return {values.begin(), values.end()};
 }

@@ -19,16 +19,6 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-double at(const std::vector<float>& values, std::int64_t index) {
-  return static_cast<double>(values[static_cast<std::size_t>(index)]);
-}
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-
-std::vector<float> zeros(std::int64_t count) {
-  return std::vector<float>(static_cast<std::size_t>(count), 0.0F);
-}
-
 /// Σ term(i) for i below `count`, where a term is a product that counts.
 template <class Term>
 CountingScalar sum_of(std::int64_t count, const Term& term) {

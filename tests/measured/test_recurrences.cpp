@@ -19,16 +19,7 @@ using namespace headroom::measured::testing;
 
 namespace {
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return std::log1p(std::exp(x)); }
-
-double at(const std::vector<float>& values, std::int64_t index) {
-  return static_cast<double>(values[static_cast<std::size_t>(index)]);
-}
-
-std::vector<float> zeros(std::int64_t count) {
-  return std::vector<float>(static_cast<std::size_t>(count), 0.0F);
-}
 
 /// RG-LRU of 2 sequences of 19 positions, 3 heads of 21: more than one vector of any machine and
 /// than the positions whose gates are projected together, and a part of both.

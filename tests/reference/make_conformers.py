@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from make_towers import AUDIO, SOUND_BEGINS, doubled, draw_weights, pixels, record
+from make_towers import AUDIO, SOUND_BEGINS, draw_weights, generate, pixels, record
 from safetensors.torch import load_file, save_file
 from torch.utils.flop_counter import FlopCounterMode
 from tower_configs import GEMMA4_TEXT
@@ -108,18 +108,6 @@ def record_sound(model, inputs):
     return {**outputs, **kept}
 
 
-def generate(model, inputs):
-    """Greedy tokens behind a prompt, each from a pass over all tokens so far, and their logits."""
-    inputs = doubled(inputs)
-    logits = []
-    for _ in range(NEW_TOKENS):
-        with torch.no_grad():
-            logits.append(model(**inputs, use_cache=False).logits[:, -1])
-        inputs["input_ids"] = torch.cat([inputs["input_ids"], logits[-1].argmax(-1)[:, None]], 1)
-        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-    return {"generate.ids": inputs["input_ids"][0], "generate.logits": torch.stack(logits, dim=1)}
-
-
 def flops_of(model, inputs):
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
@@ -159,7 +147,7 @@ def make(folder, name, class_name, config, frames):
         written.replace('"dtype": "float32"', '"dtype": "bfloat16"'))
     counts = counts_of(model, inputs)
     with casts_ignored():
-        outputs = {**record_sound(model, inputs), **generate(model, to_generate)}
+        outputs = {**record_sound(model, inputs), **generate(model, to_generate, NEW_TOKENS)}
     expected = {key: value.float() if value.is_floating_point() else value
                 for key, value in outputs.items()}
     tensors = {"input_features": inputs["input_features"],

@@ -304,6 +304,22 @@ def generate(model, inputs, count=16):
     return {"generate.ids": inputs["input_ids"][0], "generate.logits": torch.stack(logits, dim=1)}
 
 
+def generate(model, inputs, count):
+    """`count` greedy tokens behind a prompt, each from a pass over all tokens so far, and their logits."""
+    inputs = doubled(inputs)
+    logits = []
+    for _ in range(count):
+        with torch.no_grad():
+            logits.append(model(**inputs, use_cache=False).logits[:, -1])
+        ids = torch.cat([inputs["input_ids"], logits[-1].argmax(-1)[:, None]], 1)
+        inputs["input_ids"] = ids
+        if "attention_mask" in inputs:
+            inputs["attention_mask"] = torch.ones_like(ids)
+        if "mm_token_type_ids" in inputs:
+            inputs["mm_token_type_ids"] = (ids == IMAGE).long()
+    return {"generate.ids": ids[0], "generate.logits": torch.stack(logits, dim=1)}
+
+
 def record(model, inputs):
     outputs = {}
     prompt = inputs.pop("generate", None)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from make_towers import (CLIP, IMAGE, KIMI_TEXT, KIMI_VISION, ROOT, TEXT, doubled, draw_weights,
+from make_towers import (CLIP, IMAGE, KIMI_TEXT, KIMI_VISION, ROOT, TEXT, draw_weights, generate,
                          patches, pixels, prompt, published_name, record, typed)
 from safetensors.torch import load_file, save_file
 
@@ -123,19 +123,6 @@ MODELS = {
         lambda g, n: {"input_ids": prompt(g, *[5] * n), "pixel_values": pixels(g, n, 3, 16, 16)}),
 }
 
-def generate(model, inputs):
-    """Greedy tokens behind a prompt, each from a pass over all tokens so far, and their logits."""
-    inputs = doubled(inputs)
-    logits = []
-    for _ in range(NEW_TOKENS):
-        with torch.no_grad():
-            logits.append(model(**inputs, use_cache=False).logits[:, -1])
-        inputs["input_ids"] = torch.cat([inputs["input_ids"], logits[-1].argmax(-1)[:, None]], 1)
-        if "mm_token_type_ids" in inputs:
-            inputs["mm_token_type_ids"] = (inputs["input_ids"] == IMAGE).long()
-    return {"generate.ids": inputs["input_ids"][0], "generate.logits": torch.stack(logits, dim=1)}
-
-
 def listed(inputs):
     """The inputs as inputs.json has them, without masks that hide nothing."""
     inputs = {key.removeprefix("image_") if key == "image_pixel_values" else key: value
@@ -207,7 +194,7 @@ def make(folder, name, class_name, config, draw_inputs):
         weights, published = as_kimi_vl(weights, json.loads(written))
         written = json.dumps(published, indent=2) + "\n"
     (target / "config.json").write_text(written)
-    outputs = {**record(model, dict(inputs)), **generate(model, to_generate)}
+    outputs = {**record(model, dict(inputs)), **generate(model, to_generate, NEW_TOKENS)}
     expected = {key: value.float() if value.is_floating_point() else value
                 for key, value in outputs.items()}
     tensors = {**pixels_of(inputs, "pixel_values"),

@@ -92,16 +92,26 @@ TEST_CASE("a window's cache stops growing, and never passes the weights") {
   CHECK(mistral.cache_passes_weights == std::nullopt);
 }
 
+namespace {
+
+/// Where a decode step of Llama 2 7B with one token in the cache becomes bound by FLOPs.
+Crossover ridge_of_h100(WorkloadRequest request) {
+  request.past_len = 1;
+  const MachineProfile machine = find_machine("h100-80gb");
+  const CrossoverReport report = make_crossover_report(load_model("llama-2-7b"), request, &machine);
+  Crossover ridge = crossover_of(report, "time of the FLOPs");
+  REQUIRE(ridge.at.has_value());
+  return ridge;
+}
+
+}  // namespace
+
 TEST_CASE("a decode step is bound by FLOPs from a batch above the device's ridge on") {
   // With a short cache, 2·N·b FLOP against 2·N bytes: b above peak / bandwidth, 989.4 TFLOP/s and
   // 3.35 TB/s for an H100 (datasheet), and later for the cache that each sequence reads.
   WorkloadRequest request;
   request.dtype = DType::bfloat16;
-  request.past_len = 1;
-  const MachineProfile machine = find_machine("h100-80gb");
-  const CrossoverReport report = make_crossover_report(load_model("llama-2-7b"), request, &machine);
-  const Crossover& ridge = crossover_of(report, "time of the FLOPs");
-  REQUIRE(ridge.at.has_value());
+  const Crossover ridge = ridge_of_h100(request);
   CHECK(*ridge.at > 295);
   CHECK(*ridge.at < 2 * 295);
 }
@@ -111,11 +121,7 @@ TEST_CASE("GEMMs in float8 need the batch that the device's float8 peak asks for
   WorkloadRequest request;
   request.dtype = DType::bfloat16;
   request.arithmetic = DType::float8;
-  request.past_len = 1;
-  const MachineProfile machine = find_machine("h100-80gb");
-  const CrossoverReport report = make_crossover_report(load_model("llama-2-7b"), request, &machine);
-  const Crossover& ridge = crossover_of(report, "time of the FLOPs");
-  REQUIRE(ridge.at.has_value());
+  const Crossover ridge = ridge_of_h100(request);
   CHECK(*ridge.at > 590);
   CHECK(*ridge.at < 3 * 590);
   CHECK(ridge.source.find("295 FLOP") != std::string::npos);
