@@ -11,8 +11,8 @@ LEAST_LIKENESS = 0.15
 def normalised(line):
     """Replaces what depends on the machine: its name, numbers, units of time and verdicts."""
     line = re.sub(r"^machine [^·]*·", "machine # ·", line)
-    line = re.sub(r"^(verdict +)(PASS|FAIL|NOT JUDGED) — ([^;]*; )?", r"\1RESULT — ", line)
     line = re.sub(r"^(verdict .*); time not judged$", r"\1", line)
+    line = re.sub(r"^(verdict +)(PASS|FAIL|NOT JUDGED) — ([^;]*; )?", r"\1RESULT — ", line)
     line = re.sub(r"<?[+−-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?", "#", line)
     line = re.sub(r"# (s|ms|µs|ns)\b", "# s", line)
     line = re.sub(r"# threads\b", "# thread", line)

@@ -44,6 +44,7 @@ class Matching(unittest.TestCase):
                                  ["time [ms]  9.0  -0.5 %  exact  PASS"], True))
         passed = "verdict  PASS — 2 passed (1 exact, 1 within tolerance)"
         self.assertTrue(matches([passed], ["verdict  FAIL — time; 1 passed (1 exact, 0 within tolerance)"], True))
+        self.assertTrue(matches([passed + ", 1 skipped"], [passed + ", 2 skipped; time not judged"], True))
         self.assertFalse(matches([passed], ["verdict  PASS — 2 held (1 exact, 1 within tolerance)"], True))
 
     def test_the_name_of_the_machine_may_differ(self):
