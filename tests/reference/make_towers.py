@@ -317,6 +317,9 @@ def generate(model, inputs, count):
             inputs["attention_mask"] = torch.ones_like(ids)
         if "mm_token_type_ids" in inputs:
             inputs["mm_token_type_ids"] = (ids == IMAGE).long()
+        if "cross_attention_mask" in inputs:
+            mask = inputs["cross_attention_mask"]
+            inputs["cross_attention_mask"] = torch.cat([mask, mask[:, -1:]], dim=1)
     return {"generate.ids": ids[0], "generate.logits": torch.stack(logits, dim=1)}
 
 
