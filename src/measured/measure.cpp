@@ -9,6 +9,7 @@
 #include <array>
 #include <climits>
 #include <cmath>
+#include <iterator>
 
 #include "clock.h"
 #include "cpu_watch.h"
@@ -267,6 +268,15 @@ std::vector<std::string> warnings_about(const GroupProducts& products) {
                   types)};
 }
 
+/// A warning about `count` outputs that are NaN or infinite.
+std::vector<std::string> warnings_about_outputs(std::int64_t count) {
+  if (count == 0) return {};
+  return {
+      fmt::format("{} of the last operator's outputs {} NaN or infinite: times and counts hold, "
+                  "but the weights or the config's factors are beyond what float32 can compute",
+                  count, count == 1 ? "is" : "are")};
+}
+
 }  // namespace
 
 std::int64_t micro_batches_of(const Workload& workload, const MeasureOptions& options) noexcept {
@@ -328,10 +338,11 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
     ready.emplace(loaded, options, own, std::move(inputs));
   });
   const Session& session = *prepared;
-  const std::vector<std::string> on_products = warnings_about(session.weights().group_products());
+  std::vector<std::string> on_products = warnings_about(session.weights().group_products());
   Runner& runner = *ready;
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);
+  std::vector<std::string> on_outputs = warnings_about_outputs(runner.non_finite_outputs());
   measurement.interrupted = collected.interrupted;
   measurement.retired = collected.retired;
   measurement.context.other_programs_cpus = options.rank == nullptr
@@ -351,7 +362,8 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
   measurement.new_tokens = options.phase == MeasuredPhase::generate ? options.new_tokens : 0;
   measurement.model = std::move(model);
   measurement.warnings = warnings_about(measurement);
-  measurement.warnings.insert(measurement.warnings.end(), on_products.begin(), on_products.end());
+  std::ranges::move(on_products, std::back_inserter(measurement.warnings));
+  std::ranges::move(on_outputs, std::back_inserter(measurement.warnings));
   return measurement;
 }
 

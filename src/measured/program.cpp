@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <set>
+#include <span>
 
 #include "clock.h"
 #include "headroom/expr.h"
@@ -246,6 +248,15 @@ AllocatedMemory Program::allocated() const {
 
 std::int64_t Program::logit_tokens() const noexcept {
   return graph_.options.logits == Logits::last ? 1 : lengths_.seq_len;
+}
+
+std::int64_t Program::non_finite_outputs() const {
+  const Node& last = graph_.blocks.back().nodes.back();
+  const std::int64_t offset = plan_.offsets[last.output];
+  if (offset == MemoryPlan::kNotInArena) return 0;
+  const std::int64_t count = graph_.tensors[last.output].elements().evaluate_int64(sizes_);
+  const std::span values(arena_->data() + offset, static_cast<std::size_t>(count));
+  return std::ranges::count_if(values, [](float value) { return !std::isfinite(value); });
 }
 
 const float* Program::output(const std::string& name) const {

@@ -107,6 +107,8 @@ class Program {
 
   /// Output of the operator named `name`, such as "logits"; null if this rank has none.
   [[nodiscard]] const float* output(const std::string& name) const;
+  /// Values of the last operator's output that are NaN or infinite; 0 before a run.
+  [[nodiscard]] std::int64_t non_finite_outputs() const;
   /// Tokens per sequence that "logits" has: all new ones, or the last.
   [[nodiscard]] std::int64_t logit_tokens() const noexcept;
   [[nodiscard]] std::int64_t arena_peak_bytes() const noexcept { return plan_.peak_bytes; }

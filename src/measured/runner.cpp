@@ -254,6 +254,12 @@ void Runner::run_pass(PassProgram pass, Observer* observer) {
   }
 }
 
+std::int64_t Runner::non_finite_outputs() const {
+  // Micro-batches may share an arena, which has the outputs of the last.
+  const MicroBatch& part = parts_.back();
+  return (part.decode ? part.decode : part.prefill)->non_finite_outputs();
+}
+
 std::int64_t Runner::kv_cache_bytes() const {
   std::int64_t sum = 0;
   for (const MicroBatch& part : parts_) sum += part.cache->bytes();

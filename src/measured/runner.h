@@ -34,6 +34,8 @@ class Runner {
   /// Runs once more, from the state before the first run, and returns the outputs.
   [[nodiscard]] RunOutputs outputs(const ModelSpec& spec);
 
+  /// Values of the last pass's outputs that are NaN or infinite.
+  [[nodiscard]] std::int64_t non_finite_outputs() const;
   [[nodiscard]] std::int64_t kv_cache_bytes() const;
   [[nodiscard]] std::int64_t arena_peak_bytes() const;
   /// Memory allocated by all programs, with the scratchpad that GEMMs share.

@@ -1,5 +1,6 @@
 // Measurements: statistics, stopping, and the contents of a measurement.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <omp.h>
 #include <sys/resource.h>
 
@@ -19,14 +20,19 @@ ModelSpec tiny_gpt2() {
   return load_model((test::data_folder() / "golden/models/gpt2").string()).spec;
 }
 
-Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& request,
-                         const RunObserver& observer) {
+Measurement measure_spec(ModelSpec spec, const MeasureOptions& options,
+                         const WorkloadRequest& request, const RunObserver& observer) {
   Model model;
-  model.spec = tiny_gpt2();
+  model.spec = std::move(spec);
   model.source = "test";
   const Workload workload = resolve(request, model.spec);
   const auto source = random_weights(1);
   return measure(std::move(model), workload, *source, std::nullopt, options, observer);
+}
+
+Measurement measure_tiny(const MeasureOptions& options, const WorkloadRequest& request,
+                         const RunObserver& observer) {
+  return measure_spec(tiny_gpt2(), options, request, observer);
 }
 
 bool keep_running(int /*done*/, int /*at_most*/) { return true; }
@@ -288,6 +294,27 @@ TEST_CASE("counters that the system does not open give a reason and no figure") 
         1);
   options.counters = nullptr;
   CHECK_FALSE(measure_tiny(options, short_prompt(), keep_running).retired);
+}
+
+TEST_CASE("outputs that are NaN or infinite are counted in a warning") {
+  const auto on_outputs = [](const ModelSpec& spec, MeasuredPhase phase) {
+    MeasureOptions options;
+    options.runs = 1;
+    options.phase = phase;
+    const Measurement measurement = measure_spec(spec, options, short_prompt(), keep_running);
+    for (const std::string& warning : measurement.warnings) {
+      if (warning.find("NaN") != std::string::npos) return warning.substr(0, warning.find(':'));
+    }
+    return std::string();
+  };
+  ModelSpec spec = tiny_gpt2();
+  CHECK(on_outputs(spec, MeasuredPhase::prefill).empty());
+  spec.head.language_model->logit_scale = 1e300;  // beyond float32
+  const std::int64_t vocabulary = spec.embedding.vocab_size;
+  CHECK(on_outputs(spec, MeasuredPhase::prefill) ==
+        fmt::format("{} of the last operator's outputs are NaN or infinite", 7 * vocabulary));
+  CHECK(on_outputs(spec, MeasuredPhase::generate) ==
+        fmt::format("{} of the last operator's outputs are NaN or infinite", vocabulary));
 }
 
 TEST_CASE("a run retires the operations of its GEMMs, and some element-wise ones") {
