@@ -119,6 +119,22 @@ TEST_CASE("LongT5's base models have their published parameters") {
   CHECK(total_of(config) == 247587456);
 }
 
+// T5 XXL as files of image generators state it, by the class: 32128·4096 words, 24 encoder layers
+// of 4·4096² + 3·4096·10240 + 2·4096, 24 decoder layers of 8·4096² + 3·4096·10240 + 3·4096, norms
+// 2·4096, biases 2·32·64.
+TEST_CASE("a T5 that states is_gated_act alone has gated FFNs") {
+  CHECK(total_of({{"model_type", "t5"},
+                  {"architectures", {"T5Model"}},
+                  {"d_model", 4096},
+                  {"d_kv", 64},
+                  {"d_ff", 10240},
+                  {"num_heads", 64},
+                  {"num_layers", 24},
+                  {"vocab_size", 32128},
+                  {"dense_act_fn", "gelu_pytorch_tanh"},
+                  {"is_gated_act", true}}) == 11003736064);
+}
+
 // xlnet-base-cased without its head: 116,718,336 = 32000·768 words, 768 mask, 12 layers of 5·768² +
 // 5·768 + 2·768 + 2·768·3072 + 3840 + 2·768.
 TEST_CASE("xlnet-base-cased has its published parameters") {

@@ -30,7 +30,7 @@ constexpr T5Defaults kUmt5Defaults{{FfnKind::gated, ActivationKind::gelu_new}, f
 
 FeedForwardKind read_feed_forward(ConfigReader& config, const T5Defaults& defaults) {
   // Hugging Face reads "gated-gelu" as the written-out tanh approximation (gelu_new).
-  const auto result =
+  FeedForwardKind result =
       config.choice_or<FeedForwardKind>({"feed_forward_proj"},
                                         {{"relu", {FfnKind::plain, ActivationKind::relu}},
                                          {"gelu", {FfnKind::plain, ActivationKind::gelu}},
@@ -39,7 +39,10 @@ FeedForwardKind read_feed_forward(ConfigReader& config, const T5Defaults& defaul
                                          {"gated-gelu", {FfnKind::gated, ActivationKind::gelu_new}},
                                          {"gated-silu", {FfnKind::gated, ActivationKind::silu}}},
                                         defaults.feed_forward);
-  config.ignore({"dense_act_fn", "is_gated_act"});  // derived from feed_forward_proj on saving
+  // Attributes that feed_forward_proj sets, unless the file states them.
+  result.activation = read_activation(config, {"dense_act_fn"}, result.activation);
+  const bool gated = config.flag_or({"is_gated_act"}, result.kind == FfnKind::gated);
+  result.kind = gated ? FfnKind::gated : FfnKind::plain;
   return result;
 }
 
