@@ -27,7 +27,7 @@ struct EngineLog {
   std::optional<std::int64_t> context;         ///< tokens: vLLM's max_model_len, llama.cpp's cells
   std::optional<std::int64_t> sequences;       ///< llama.cpp: with cells of their own
   std::optional<std::int64_t> slots;           ///< llama.cpp: sequences that share the cells
-  std::optional<std::int64_t> batched_tokens;  ///< llama.cpp: n_ubatch
+  std::optional<std::int64_t> batched_tokens;  ///< vLLM's max_num_batched_tokens, n_ubatch
   KvTypes kv_types;                            ///< empty: the activations'
   bool prefix_caching = false;                 ///< vLLM
   std::optional<std::int64_t> speculative_tokens;      ///< vLLM

@@ -160,6 +160,7 @@ enum class KvPolicy {
   hf_dynamic,
   hf_static,
   vllm,
+  vllm_0_25,
   sglang,
   tensorrt_llm,
   tensorrt_llm_windows,
@@ -182,6 +183,7 @@ struct KvPolicyInfo {
   KvWindows windows;
   std::int64_t block;           ///< tokens per block; 1: no blocks
   std::int64_t batched_tokens;  ///< default of KvCacheRequest::batched_tokens; 0: no effect
+  std::string_view versions;    ///< of the engine that the rule is for; empty: all that were read
   std::string_view rule;        ///< of the reservation
   std::string_view source;      ///< with the version that was read
 };
@@ -212,6 +214,8 @@ struct KvCacheRequest {
   /// vLLM: layers of a drafter with the model's full attention, such as those of multi-token
   /// prediction. Default: 0.
   std::optional<std::int64_t> drafter_layers;
+  /// vLLM: stages of its pipeline, one batch in flight each. `plan` and `fit` set the plan's.
+  std::int64_t pipeline_stages = 1;
 };
 
 /// Sets the type of keys and values.

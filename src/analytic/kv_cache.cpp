@@ -131,7 +131,7 @@ class KvAccountant {
     use_.policy = request.policy;
     use_.prefix_caching = request.prefix_caching;
     format_ = {use_.key_type, use_.value_type, use_.scales, kv_type(workload.dtype)};
-    if (request.policy == KvPolicy::vllm) format_.token_scale = detail::kVllmTokenScale;
+    if (detail::is_vllm(request.policy)) format_.token_scale = detail::kVllmTokenScale;
     tokens_ = checked_add(workload.past_len, workload.seq_len);
     policy_ = detail::resolve_policy(request, tokens_, workload.batch_size);
     values_ = bindings_of(workload, graph);
@@ -146,7 +146,7 @@ class KvAccountant {
     detail::require_layers(request_, spec_,
                            {has_layers(KvGrowth::constant), has_layers(KvGrowth::full)});
     for (const CountedCache& cache : caches_) add(cache);
-    if (use_.policy == KvPolicy::vllm) reserve_pages();
+    if (detail::is_vllm(use_.policy)) reserve_pages();
     store_options();
     for (const KvCacheRow& row : use_.rows) {
       use_.used_bytes = checked_add(use_.used_bytes, row.used_bytes);

@@ -34,6 +34,7 @@ bool honours_windows(KvPolicy policy, const ModelSpec& spec) {
     case KvPolicy::ideal:
     case KvPolicy::paged:
     case KvPolicy::vllm:
+    case KvPolicy::vllm_0_25:
     case KvPolicy::tensorrt_llm_windows:
       return true;
     case KvPolicy::tensorrt_llm:
@@ -73,6 +74,7 @@ Cells windowed_cells(const ResolvedPolicy& policy, const CellQuery& query) {
     case KvPolicy::tensorrt_llm_windows:
       return {steady, round_up(query.tokens, policy.block)};
     case KvPolicy::vllm:
+    case KvPolicy::vllm_0_25:
       return {steady, checked_multiply(policy.block, vllm_reserved_blocks(policy, query))};
     case KvPolicy::sglang: {
       const Integer pool = round_up(sglang_window_pool(query.tokens), policy.block);
@@ -99,7 +101,7 @@ Integer block_cells(Integer block, Integer tokens, Integer used) {
 }
 
 Integer vllm_reserved_blocks(const ResolvedPolicy& policy, const CellQuery& query) {
-  const Integer batched = policy.batched_tokens;
+  const Integer batched = checked_multiply(policy.batches_in_flight, policy.batched_tokens);
   const Integer window = query.window.size;
   switch (query.window.kind) {
     case WindowKind::sliding:

@@ -51,12 +51,12 @@ void require_options_with_effect(const KvCacheRequest& request) {
   require_effect(about, request.slots.has_value(), is_llama_cpp(request.policy), Setting::kv_slots,
                  "has no cache that sequences share");
   constexpr std::string_view kNoStates = "does not count blocks of recurrent states";
-  const bool is_vllm = request.policy == KvPolicy::vllm;
-  require_effect(about, request.prefix_caching, is_vllm, Setting::kv_prefix_caching, kNoStates);
-  require_effect(about, request.speculative_tokens.has_value(), is_vllm,
+  require_effect(about, request.prefix_caching, is_vllm(request.policy), Setting::kv_prefix_caching,
+                 kNoStates);
+  require_effect(about, request.speculative_tokens.has_value(), is_vllm(request.policy),
                  Setting::kv_speculative_tokens, kNoStates);
-  require_effect(about, request.drafter_layers.has_value(), is_vllm, Setting::kv_drafter_layers,
-                 "does not count a drafter's layers");
+  require_effect(about, request.drafter_layers.has_value(), is_vllm(request.policy),
+                 Setting::kv_drafter_layers, "does not count a drafter's layers");
 }
 
 /// Throws Error{invalid_input} for a setting about layers that the model lacks.
@@ -80,7 +80,19 @@ void resolve_states(const KvCacheRequest& request, ResolvedPolicy& resolved) {
   }
 }
 
+/// Tokens of how many batches vLLM counts in a windowed layer. Since 0.26 blocks that leave a
+/// window are freed once a batch has settled: max_concurrent_batches, of its second model runner
+/// with asynchronous scheduling (the default), is one more than the pipeline's stages. Source:
+/// vllm/config/vllm.py, vllm-project/vllm pull request 47728.
+Integer batches_in_flight(const KvCacheRequest& request) {
+  return request.policy == KvPolicy::vllm ? Integer{request.pipeline_stages} + 1 : Integer{1};
+}
+
 }  // namespace
+
+bool is_vllm(KvPolicy policy) noexcept {
+  return policy == KvPolicy::vllm || policy == KvPolicy::vllm_0_25;
+}
 
 bool is_llama_cpp(KvPolicy policy) noexcept {
   return policy == KvPolicy::llama_cpp || policy == KvPolicy::llama_cpp_swa_full ||
@@ -96,7 +108,7 @@ bool reserves_for_length(KvPolicy policy) noexcept {
 }
 
 bool has_blocks(KvPolicy policy) noexcept {
-  return policy == KvPolicy::paged || policy == KvPolicy::vllm || policy == KvPolicy::sglang ||
+  return policy == KvPolicy::paged || is_vllm(policy) || policy == KvPolicy::sglang ||
          policy == KvPolicy::tensorrt_llm || policy == KvPolicy::tensorrt_llm_windows;
 }
 
@@ -108,6 +120,7 @@ ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens, Int
   resolved.block = request.block.value_or(about.block);
   resolved.capacity = request.capacity ? Integer{*request.capacity} : tokens;
   resolved.batched_tokens = request.batched_tokens.value_or(about.batched_tokens);
+  resolved.batches_in_flight = batches_in_flight(request);
   resolved.slots = request.slots.value_or(0);
   require_positive(resolved.block, Setting::kv_block, "tokens");
   if (request.batched_tokens) {
@@ -148,7 +161,7 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth,
       if (!is_general(policy) && !is_hugging_face(policy)) refuse_unknown("the cross-attention");
       return;
     case KvGrowth::constant: {
-      const bool hybrid = policy == KvPolicy::vllm || is_llama_cpp(policy);
+      const bool hybrid = is_vllm(policy) || is_llama_cpp(policy);
       const bool known = is_general(policy) || (hybrid && attention.gated_delta.has_value());
       if (!known) refuse_unknown("the recurrent state");
       return;

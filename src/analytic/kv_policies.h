@@ -11,7 +11,9 @@ struct ResolvedPolicy {
   Integer block = 1;
   Integer capacity = 0;        ///< tokens reserved per sequence
   Integer batched_tokens = 0;  ///< most tokens that one pass adds
-  Integer slots = 0;           ///< sequences that share one cache; 0: every sequence has its own
+  /// Batches that a windowed layer keeps its tokens for: those scheduled, not yet settled.
+  Integer batches_in_flight = 1;
+  Integer slots = 0;  ///< sequences that share one cache; 0: every sequence has its own
   /// Blocks of one recurrent layer and sequence, vLLM's MambaSpec.max_memory_usage_bytes: one (mode
   /// "none"), or two with prefix caching ("align"), and num_speculative_blocks.
   Integer state_blocks = 1;
@@ -24,6 +26,8 @@ struct ResolvedPolicy {
 [[nodiscard]] ResolvedPolicy resolve_policy(const KvCacheRequest& request, Integer tokens,
                                             Integer batch);
 
+/// Returns whether the policy is one of vLLM's.
+[[nodiscard]] bool is_vllm(KvPolicy policy) noexcept;
 /// Returns whether the policy is one of llama.cpp's.
 [[nodiscard]] bool is_llama_cpp(KvPolicy policy) noexcept;
 /// Returns whether the policy is one of transformers' caches.

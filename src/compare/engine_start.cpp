@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "enum_table.h"
 #include "headroom/engine_log.h"
@@ -36,12 +37,22 @@ bool has_recurrent_layers(const ModelSpec& spec) {
          });
 }
 
+/// vLLM's rule for a log's version: "0.19.1rc1.dev301+g6099" is before 0.26. Without a version, or
+/// for a build of no release ("0.1.dev20073+g8e68"), the latest.
+KvPolicy vllm_rule(const std::optional<std::string>& version) {
+  if (!version || !version->starts_with("0.") || version->starts_with("0.1.dev")) {
+    return KvPolicy::vllm;
+  }
+  return std::strtol(version->c_str() + 2, nullptr, 10) < 26 ? KvPolicy::vllm_0_25 : KvPolicy::vllm;
+}
+
 KvCacheRequest cache_request(const EngineLog& log, const ModelSpec& spec) {
   KvCacheRequest request;
   set_types(request, log.kv_types);
   switch (log.engine) {
     case LogEngine::vllm:
-      request.policy = KvPolicy::vllm;
+      request.policy = vllm_rule(log.version);
+      request.batched_tokens = log.batched_tokens;
       if ((log.prefix_caching || log.speculative_tokens) && has_recurrent_layers(spec)) {
         request.prefix_caching = log.prefix_caching;
         request.speculative_tokens = log.speculative_tokens;

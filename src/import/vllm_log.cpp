@@ -56,6 +56,12 @@ void read_config(const LogLine& line, EngineLog& log) {
   log.prefix_caching = line.has("enable_prefix_caching=True");
 }
 
+/// "Chunked prefill is enabled with max_num_batched_tokens=8192."
+void read_batched_tokens(const LogLine& line, EngineLog& log) {
+  const auto tokens = line.count_after("max_num_batched_tokens=");
+  if (tokens > 0) log.batched_tokens = tokens;
+}
+
 /// Versions since 2024 word the weights in four ways.
 std::optional<double> weights_of(const LogLine& line) {
   for (const char* const words :
@@ -95,6 +101,7 @@ bool read_concurrency(const LogLine& line, EngineLog& log) {
 bool read_vllm_line(const LogLine& line, EngineLog& log) {
   if (line.has("with config: ")) read_config(line, log);
   read_device(line, log);
+  read_batched_tokens(line, log);
   const std::optional<double> weights = weights_of(line);
   const std::optional<double> cache = cache_bytes_of(line);
   const std::optional<std::int64_t> tokens = cache_tokens_of(line, log.block.value_or(kBlock));

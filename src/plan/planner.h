@@ -110,7 +110,8 @@ class Planner::Implementation : public PlannerSetup {
   [[nodiscard]] SymbolValues values_of(const ParallelPlan& plan, const Workload& workload) const;
   detail::RankProgram& program(Pass pass, const ParallelPlan& plan);
   /// The KV-cache of a step by kind, as the query's policy reserves it.
-  std::vector<Integer> reserved_cache(const detail::RankCosts& step, const Workload& workload);
+  std::vector<Integer> reserved_cache(const detail::RankCosts& step, const Workload& workload,
+                                      std::int64_t stages);
 
  private:
   /// Everything that the costs of a pass depend on.
@@ -160,8 +161,8 @@ class Planner::Implementation : public PlannerSetup {
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, detail::RankStates> states_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<detail::PipelineStage>>
       stages_;  ///< pipeline, interleave
-  std::map<std::pair<std::int64_t, std::int64_t>, detail::KvReservation>
-      reservations_;  ///< batch, tokens
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, detail::KvReservation>
+      reservations_;  ///< batch, tokens, stages
 };
 
 }  // namespace headroom

@@ -69,13 +69,16 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
 }  // namespace
 
 std::vector<Integer> Planner::Implementation::reserved_cache(const RankCosts& step,
-                                                             const Workload& workload) {
+                                                             const Workload& workload,
+                                                             std::int64_t stages) {
   if (!detail::needs_reservation(query.kv_cache)) return step.kv_cache;
-  const auto key = std::pair{workload.batch_size, workload.past_len};
+  const auto key = std::tuple{workload.batch_size, workload.past_len, stages};
   auto known = reservations_.find(key);
   if (known == reservations_.end()) {
+    KvCacheRequest request = query.kv_cache;
+    request.pipeline_stages = stages;
     const detail::KvReservation whole =
-        detail::kv_reservation(spec, *decode, workload, query.kv_cache, step.kv_cache.size());
+        detail::kv_reservation(spec, *decode, workload, request, step.kv_cache.size());
     known = reservations_.emplace(key, whole).first;
   }
   return detail::reserved_on_rank(known->second, step.kv_cache);
@@ -101,7 +104,7 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   if (cached) {
     const Workload last = workload_of(Pass::decode, batch, 1, load.seq_len - 1);
     step = costs_of(Pass::decode, last);
-    step->kv_cache = reserved_cache(*step, last);
+    step->kv_cache = reserved_cache(*step, last, plan.pipeline);
     const Workload first_chunk = with_tower_inputs(workload_of(Pass::prefill, 1, chunk, 0));
     peak = std::max({peak, step->peak, costs(Pass::prefill, plan, first_chunk).peak});
     time.iteration_s = pass_seconds(*step, time);

@@ -22,14 +22,20 @@ std::string describe_format(const KvCacheUse& use) {
 
 bool has_policy(const KvCacheUse& use) noexcept { return use.policy != KvPolicy::ideal; }
 
+/// "vllm (0.26 and later)": the policy's name and the versions that it is for.
+std::string policy_words(const KvPolicyInfo& policy) {
+  if (policy.versions.empty()) return std::string(policy.name);
+  return fmt::format("{} ({})", policy.name, policy.versions);
+}
+
 std::string describe_steady(const KvCacheUse& use) {
-  return fmt::format("{} by {}", describe_bytes(use.steady_bytes), info(use.policy).name);
+  return fmt::format("{} by {}", describe_bytes(use.steady_bytes), policy_words(info(use.policy)));
 }
 
 std::string describe_reserved(const KvCacheUse& use) {
   const KvPolicyInfo& policy = info(use.policy);
-  std::string text =
-      fmt::format("{} by {}: {}", describe_bytes(use.reserved_bytes), policy.name, policy.rule);
+  std::string text = fmt::format("{} by {}: {}", describe_bytes(use.reserved_bytes),
+                                 policy_words(policy), policy.rule);
   const bool own_block = use.block && *use.block != policy.block;
   if (own_block) text += fmt::format("; here blocks of {}", *use.block);
   if (use.capacity) text += fmt::format("; here {} tokens", with_separators(*use.capacity));
@@ -120,7 +126,7 @@ std::string describe_request(const KvCacheRequest& request, const std::string& t
     text += fmt::format(" with {} scales", name_of(request.scales));
   }
   if (request.policy != KvPolicy::ideal) {
-    text += fmt::format(" by {}", info(request.policy).name);
+    text += fmt::format(" by {}", policy_words(info(request.policy)));
   }
   return text;
 }

@@ -52,6 +52,13 @@ TEST_CASE("a plan's KV-cache has the reservation of its engine") {
   ParallelPlan two;
   two.tensor = 2;
   CHECK(planned_cache("gpt-oss-20b", cache_by(KvPolicy::vllm), two, {1, 8192}) == gpt_oss / 2);
+  // Two stages of 6 layers of each kind have three batches in flight: 127 + 3 · 2048 tokens.
+  KvCacheRequest small_passes = cache_by(KvPolicy::vllm);
+  small_passes.batched_tokens = 2048;
+  ParallelPlan stages;
+  stages.pipeline = 2;
+  CHECK(planned_cache("gpt-oss-20b", small_passes, stages, {1, 8192}) ==
+        Integer{6} * 32'768 * (512 + 393));
   // DeepSeek-V2-Lite: every rank has the whole latent vectors, of 27 layers and 576 values.
   const Integer latent = Integer{27} * 576 * 2 * 1024;
   CHECK(planned_cache("deepseek-v2-lite", cache_by(KvPolicy::llama_cpp), two, {1, 1000}) == latent);

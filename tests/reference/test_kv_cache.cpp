@@ -139,15 +139,40 @@ TEST_CASE("vLLM budgets the window, the tokens of a pass and one block for a win
   // SlidingWindowSpec.max_memory_usage_bytes with 8,192 batched tokens: 12 layers of gpt-oss-20b,
   // 513 blocks of 16 tokens and 2 · 8 heads · 64 values of 2 bytes, are 192.4 MiB, and 12 full
   // layers 192 MiB. While decoding, the window of 128 fills 8 blocks.
-  const KvCacheUse use = use_of(preset("gpt-oss-20b"), decode_at(8192), by(KvPolicy::vllm));
+  const KvCacheUse use = use_of(preset("gpt-oss-20b"), decode_at(8192), by(KvPolicy::vllm_0_25));
   const Integer page = 16 * 2 * 8 * 64 * 2;
   CHECK(use.reserved_bytes == 12 * page * (512 + 513));
   CHECK(use.steady_bytes == 12 * page * (512 + 8));
-  KvCacheRequest request = by(KvPolicy::vllm);
+  KvCacheRequest request = by(KvPolicy::vllm_0_25);
   request.batched_tokens = 2048;
   // 127 + 2048 tokens in 136 blocks, and one more.
   CHECK(use_of(preset("gpt-oss-20b"), decode_at(8192), request).reserved_bytes ==
         12 * page * (512 + 137));
+}
+
+TEST_CASE(
+    "since 0.26 vLLM budgets two passes, as Gemma 4's start with 32,768 batched tokens shows") {
+  // vllm-project/vllm issue 49878: 262,144 tokens of Gemma 4 31B need 45.79 GiB in 0.25.1 and
+  // 70.79 GiB in 0.26.0. 10 full layers have 8,192 pages of 256 KiB, and each of the 5 groups of 10
+  // windowed ones 2,113 or 4,161.
+  KvCacheRequest request = by(KvPolicy::vllm);
+  request.batched_tokens = 32'768;
+  const ModelSpec spec = preset("gemma-4-31b-it-nvfp4");
+  const Integer page = Integer{10} * 256 * 1024;
+  CHECK(use_of(spec, decode_at(262'144), request).reserved_bytes == page * (8192 + 5 * 4161));
+  request.policy = KvPolicy::vllm_0_25;
+  CHECK(use_of(spec, decode_at(262'144), request).reserved_bytes == page * (8192 + 5 * 2113));
+}
+
+TEST_CASE("a further pipeline stage has one more of vLLM's batches in flight") {
+  // 127 + 2 · 2048 tokens in 264 blocks, 127 + 3 · 2048 in 392, and one more.
+  KvCacheRequest request = by(KvPolicy::vllm);
+  request.batched_tokens = 2048;
+  const Integer page = 16 * 2 * 8 * 64 * 2;
+  const ModelSpec spec = preset("gpt-oss-20b");
+  CHECK(use_of(spec, decode_at(8192), request).reserved_bytes == 12 * page * (512 + 265));
+  request.pipeline_stages = 2;
+  CHECK(use_of(spec, decode_at(8192), request).reserved_bytes == 12 * page * (512 + 393));
 }
 
 TEST_CASE("vLLM gives Qwen3-Next blocks of 544 tokens, which a recurrent layer fills to 98.5 %") {
@@ -215,8 +240,10 @@ TEST_CASE(
       Integer{10} * 16 * 2 * attention.num_key_value_heads * attention.head_dim * 2;
   // The window of 1024 keys ends at a block boundary here and fills 64 blocks.
   CHECK(use.steady_bytes == page * (1024 + 6 * 64));
-  // 1023 + 8192 tokens in 576 blocks, and one more.
-  CHECK(use.reserved_bytes == page * (1024 + 6 * 577));
+  // 1023 + 8192 tokens in 576 blocks, and one more; since 0.26 all 16,384 tokens.
+  CHECK(use_of(spec, decode_at(16'384), by(KvPolicy::vllm_0_25)).reserved_bytes ==
+        page * (1024 + 6 * 577));
+  CHECK(use.reserved_bytes == page * (1024 + 6 * 1025));
 }
 
 TEST_CASE("a window that straddles blocks uses one block more") {

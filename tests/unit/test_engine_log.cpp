@@ -136,6 +136,26 @@ TEST_CASE("settings of vLLM's config line set the plan and the cache's type") {
         doctest::Approx(8'030'261'248.0).epsilon(0.0001));
 }
 
+TEST_CASE("a log's version chooses vLLM's rule of windowed layers") {
+  // vllm-project/vllm issue 49878: of 49 GiB, a sequence of 262,144 tokens needs 45.79 GiB before
+  // 0.26 and 70.79 since, with passes of 32,768.
+  const auto concurrency = [](const std::string& version) {
+    const EngineLog log = read_engine_log(
+        "INFO core.py:109] Initializing a V1 LLM engine (v" + version +
+            ") with config: model='m', max_seq_len=262144, kv_cache_dtype=bfloat16\n"
+            "INFO scheduler.py] Chunked prefill is enabled with max_num_batched_tokens=32768.\n"
+            "INFO gpu_worker.py] Available KV cache memory: 49.0 GiB\n",
+        "vllm.log");
+    CHECK(log.batched_tokens == 32'768);
+    const ComparedRun run = predicted_start(load_model("gemma-4-31b-it-nvfp4"), log);
+    return std::get<double>(run.amounts.at(Quantity::max_concurrency));
+  };
+  CHECK(concurrency("0.25.1") == doctest::Approx(49 / 45.79).epsilon(0.0002));
+  CHECK(concurrency("0.19.1rc1.dev301+g60995c05b") == concurrency("0.25.1"));
+  CHECK(concurrency("0.26.0") == doctest::Approx(49 / 70.79).epsilon(0.0002));
+  CHECK(concurrency("0.1.dev20073+g8e685d198") == concurrency("0.26.0"));
+}
+
 TEST_CASE("vLLM's blocks have 16 tokens") {
   const EngineLog log = read_engine_log("INFO kv_cache_utils.py:395] # GPU blocks: 1381\n", "log");
   CHECK(log.cache_tokens == 22'096);
