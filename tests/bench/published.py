@@ -19,6 +19,7 @@ from pathlib import Path
 
 import published_latency
 import published_llama
+import published_megatron
 import published_plans
 import published_sharded
 import published_tensor
@@ -188,45 +189,6 @@ def narayanan(tool, groups):
             f"- {spread(errors)}.", ""]
 
 
-# Training on many nodes
-
-
-def megatron_bridge_command(row):
-    interleave = int(row["vp"]) if int(row["pp"]) > 1 else 1
-    words = ["fit", row["model"], "--machine", row["machine"], "--phase", "train", "--count", row["devices"], "--tp",
-             row["tp"], "--pp", row["pp"], "--cp", row["cp"], "--ep", row["ep"], "--interleave", interleave, "--seq", row["seq"],
-             "--batch", row["global_batch"], "--micro-batch", row["micro_batch"], "--attention", "fused", "--zero",
-             3 if row["fsdp"] == "1" else 1, "--dp-overlap", "on", "--recipe",
-             "fp8-transformer-engine" if row["precision"] == "fp8" else "megatron", "--memory", "10TB"]
-    # All rows with tensor parallelism are Llama's, whose recipes set tp_comm_overlap (scripts/performance/configs/llama and
-    # llama31).
-    return [str(word) for word in words] + (["--sp", "--tp-comm-overlap"] if row["tp"] != "1" else [])
-
-
-def megatron_bridge(tool, groups):
-    with open(DATA / "training" / "megatron_bridge.csv", encoding="utf-8") as file:
-        rows = list(DictReader(file))
-    lines, errors, outside = [], [], 0
-    for row in rows:
-        time = tool.json(*megatron_bridge_command(row))["time"]
-        tokens = int(row["global_batch"]) * int(row["seq"]) / int(row["devices"])
-        measured = tokens / float(row["tokens_per_s_per_device"])
-        errors.append(off(time["iteration_s"], measured))
-        inside = time["low_s"] <= measured <= time["high_s"]
-        outside += not inside
-        groups.add(f"training steps, Megatron-Bridge, {row['machine']}", errors[-1], inside)
-        lines.append([f"{row['model']}, {row['devices']} × {row['machine']}, {row['precision']}", f"{measured:.2f}",
-                      f"{time['iteration_s']:.2f}", signed(errors[-1])])
-    return ["## Training steps by recipes", "",
-            "Megatron-Bridge 25.11 ([megatron_bridge.csv](../tests/data/training/megatron_bridge.csv)), with data-parallel "
-            "and tensor-parallel communication overlapped and nothing recomputed: the table does not state what its recipes "
-            "recompute, so that memory is not held against the device. The ranges of Hopper's and Blackwell's steps cover these "
-            "rows, and the share of tensor-parallel communication that GEMMs hide was chosen with Llama's at hand; else nothing "
-            "is fitted to them.", "",
-            *table(["Run", "Measured [s]", "Predicted [s]", "Off [%]"], lines), "",
-            f"- {spread(errors)}; {outside} of {len(lines)} outside the predicted range.", ""]
-
-
 # Serving
 
 
@@ -310,7 +272,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(binary, folder)
         groups = Groups()
-        sections = [*b200(tool, groups), *a100(tool, groups), *megatron_bridge(tool, groups),
+        sections = [*b200(tool, groups), *a100(tool, groups), *published_megatron.sections(tool, groups),
                     *published_sharded.sections(tool, groups), *published_tensor.sections(tool, groups), *serving(tool, groups),
                     *published_plans.sections(tool, groups), *published_latency.sections(tool, groups)]
         llama, llama_rows = published_llama.sections(tool, groups)
