@@ -6,6 +6,7 @@
 #include "activation_calls.h"
 #include "headroom/error.h"
 #include "state_calls.h"
+#include "timed_calls.h"
 #include "visit.h"
 
 namespace headroom::detail {
@@ -492,7 +493,7 @@ class CallVisitor {
 
 std::vector<KernelCall> kernel_calls(const NodePlace& place, const Bindings& sizes,
                                      const LinearPolicy& policy) {
-  return std::visit(CallVisitor(place, sizes, policy), place.node.op);
+  return timed_calls(std::visit(CallVisitor(place, sizes, policy), place.node.op), policy.engine);
 }
 
 }  // namespace headroom::detail

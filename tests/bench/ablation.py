@@ -24,9 +24,6 @@ import tempfile
 import accuracy
 from accuracy_report import spread
 
-ELEMENTWISE = ["relu", "gelu", "gelu_tanh", "silu", "tanh", "relu_gated", "gelu_gated", "gelu_tanh_gated",
-               "silu_gated", "scale", "feature_map", "rotary", "relative_position_bias"]
-
 
 class Profile:
     """The curves of one number of threads, by kernel."""
@@ -96,11 +93,6 @@ def place(sizes, size):
     return above - 1, above, math.log(size / sizes[above - 1]) / math.log(sizes[above] / sizes[above - 1])
 
 
-def causal_pairs(queries, keys):
-    square = min(queries, keys)
-    return square * (square + 1) / 2 + (queries - square) * keys + queries * (keys - square)
-
-
 def without_warm(prefixes):
     """Weights or keys in a cache are read as from memory."""
     def change(profile):
@@ -111,27 +103,8 @@ def without_warm(prefixes):
 
 def fused_by_parts(profile):
     """Fused attention in prefill takes the time of scores, softmax and context."""
-    parts = ("attention_scores", "attention_context")
-
-    def whole(heads, queries, keys, head_dim):
-        return (sum(profile.time(part, [heads, queries, keys, head_dim]) for part in parts)
-                + profile.time("attention_softmax", [heads, queries, keys]))
-
-    profile.replace("attention_fused", lambda sizes: whole(*sizes))
-    profile.replace("attention_fused_causal", lambda sizes: whole(sizes[0], *sizes[2:])
-                    * causal_pairs(*sizes[2:4]) / math.prod(sizes[2:4]))
-
-
-def causal_as_plain(profile):
-    """Causal fused attention takes the time of unmasked attention for its pairs."""
-    profile.replace("attention_fused_causal", lambda sizes: profile.time(
-        "attention_fused", [sizes[0], *sizes[2:]]) * causal_pairs(*sizes[2:4]) / math.prod(sizes[2:4]))
-
-
-def one_softmax(profile):
-    """Masked and biased scores take the time of plain ones."""
-    for kernel in ("attention_softmax_causal", "attention_softmax_biased"):
-        profile.copy_table(kernel, "attention_softmax")
+    profile.replace("attention_fused", lambda sizes: profile.time("attention_scores", sizes)
+                    + profile.time("attention_softmax", sizes[:3]) + profile.time("attention_context", sizes))
 
 
 def fused_steps_by_parts(profile):
@@ -139,12 +112,6 @@ def fused_steps_by_parts(profile):
         scores, context = (profile.tables[f"step_{part}_{state}"]["seconds"] for part in ("scores", "context"))
         profile.tables[f"step_fused_{state}"]["seconds"] = [
             None if a is None or b is None else a + b for a, b in zip(scores, context)]
-
-
-def elementwise_as_sum(profile):
-    """Every element-wise kernel takes the time of adding two arrays."""
-    for kernel in ELEMENTWISE:
-        profile.copy_table(kernel, "residual_add")
 
 
 def rows_as_sum(profile):
@@ -184,8 +151,7 @@ def no_overhead(keys):
 LINEAR = ["linear_cold", "linear_warm"]
 STREAMS = [f"stream_{name}_{state}" for name in ("float32", "bfloat16") for state in ("cold", "warm")]
 STEPS = [f"step_{part}_{state}" for part in ("scores", "context", "fused") for state in ("cold", "warm")]
-ATTENTION = ["attention_scores", "attention_context", "attention_fused", "attention_fused_causal"]
-SOFTMAX = ["attention_softmax", "attention_softmax_causal", "attention_softmax_biased"]
+ATTENTION = ["attention_scores", "attention_context", "attention_fused"]
 
 # Name, change of the profile, tables whose points are not measured (those of thinned ones are counted).
 ABLATIONS = [
@@ -197,16 +163,12 @@ ABLATIONS = [
      ["step_scores_warm", "step_context_warm", "step_fused_warm"]),
     ("fused decode attention as scores and context", fused_steps_by_parts,
      ["step_fused_cold", "step_fused_warm"]),
-    ("fused attention as scores, softmax and context", fused_by_parts,
-     ["attention_fused", "attention_fused_causal"]),
-    ("causal fused attention as unmasked, by pairs", causal_as_plain, ["attention_fused_causal"]),
-    ("one table of softmax", one_softmax, ["attention_softmax_causal", "attention_softmax_biased"]),
-    ("element-wise kernels as a sum of two arrays", elementwise_as_sum, ELEMENTWISE),
+    ("fused attention as scores, softmax and context", fused_by_parts, ["attention_fused"]),
     ("norms and embeddings as a sum of two arrays", rows_as_sum, ["layer_norm", "rms_norm", "embedding"]),
     ("every second size of GEMMs", thin(LINEAR), []),
     ("every second size of streams", thin(STREAMS), []),
     ("every second size of attention in prefill", thin(ATTENTION), []),
-    ("every second size of softmax", thin(SOFTMAX), []),
+    ("every second size of softmax", thin(["attention_softmax"]), []),
     ("every second size of decode attention", thin(STEPS), []),
     ("one rate of GEMMs, one bandwidth of streams", one_rate, LINEAR + STREAMS),
     ("no fixed time of an operator", no_overhead(["step_overhead_s", "cold_step_overhead_s"]), []),

@@ -233,17 +233,18 @@ TEST_CASE("fused attention with a window is timed by the keys that a query sees"
   CHECK(call.sizes[2] == doctest::Approx(124.9375));
 }
 
-TEST_CASE("causal fused attention is timed by the query heads per KV head as well") {
+TEST_CASE("causal fused attention takes the time of unmasked attention, in proportion to pairs") {
   Workload workload;
   workload.batch_size = 2;
   workload.seq_len = 100;
   const detail::KernelCall call = fused_attention_call("smollm2-135m", workload);
-  CHECK(call.kind == KernelKind::attention_fused_causal);
-  // Nine heads of dimension 64, three per KV head.
-  CHECK(call.sizes == KernelSizes{2 * 9, 3, 100, 100, 64});
+  CHECK(call.kind == KernelKind::attention_fused);
+  // Nine heads of dimension 64; 1 + 2 + … + 100 of 100² pairs.
+  CHECK(call.sizes == KernelSizes{2 * 9, 100, 100, 64});
+  CHECK(call.times == doctest::Approx(0.505));
 }
 
-TEST_CASE("causal softmax has its own kernel; with a bias it is timed by visible keys") {
+TEST_CASE("softmax is timed by all keys, with a bias by visible ones") {
   Workload workload;
   workload.batch_size = 2;
   workload.seq_len = 101;
@@ -251,12 +252,54 @@ TEST_CASE("causal softmax has its own kernel; with a bias it is timed by visible
   CHECK(all.kind == KernelKind::attention_softmax);
   CHECK(all.sizes == KernelSizes{2 * 12, 101, 101});
   const detail::KernelCall causal = softmax_call("gpt2", workload);
-  CHECK(causal.kind == KernelKind::attention_softmax_causal);
+  CHECK(causal.kind == KernelKind::attention_softmax);
   CHECK(causal.sizes == KernelSizes{2 * 12, 101, 101});
   // ALiBi is added to visible keys only: (1 + 2 + … + 101)/101 keys.
   const detail::KernelCall biased = softmax_call("bloom-560m", workload);
-  CHECK(biased.kind == KernelKind::attention_softmax_biased);
+  CHECK(biased.kind == KernelKind::attention_softmax);
   CHECK(biased.sizes == KernelSizes{2 * 16, 101, 51});
+}
+
+TEST_CASE(
+    "element-wise kernels of headroom take the time of a sum, and those of PyTorch their own") {
+  const Graph graph = build_graph(load_model("gpt2").spec, {Phase::prefill});
+  const Bindings sizes = bindings_of({}, graph);
+  std::size_t activations = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      if (!std::holds_alternative<Activation>(node.op)) continue;
+      ++activations;
+      detail::LinearPolicy policy;
+      const auto own = detail::kernel_calls({graph, block, node}, sizes, policy);
+      REQUIRE(own.size() == 1);
+      CHECK(own.front().kind == KernelKind::residual_add);
+      policy.engine = MeasuredEngine::pytorch;
+      // PyTorch composes GPT-2's GELU of seven operators, among them a tanh.
+      CHECK(detail::kernel_calls({graph, block, node}, sizes, policy).back().kind ==
+            KernelKind::tanh);
+    }
+  }
+  CHECK(activations > 0);
+}
+
+TEST_CASE("every operator of a preset that runs is timed by kernels that a calibration measures") {
+  std::size_t calls = 0;
+  for (const Preset& preset : list_presets()) {
+    const ModelSpec spec = read_preset(preset).spec;
+    if (!reason_not_run(spec).empty()) continue;
+    CAPTURE(preset.name);
+    const Graph graph = build_graph(spec, {});
+    const Bindings sizes = bindings_of({}, graph);
+    for (const Block& block : graph.blocks) {
+      for (const Node& node : block.nodes) {
+        for (const auto& call : detail::kernel_calls({graph, block, node}, sizes, {})) {
+          CHECK(calibration_axes(call.kind, Effort::full).size() == call.sizes.size());
+          ++calls;
+        }
+      }
+    }
+  }
+  CHECK(calls > 0);
 }
 
 TEST_CASE("a decode step is timed by the keys that it reads, shared by query heads") {

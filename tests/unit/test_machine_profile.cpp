@@ -298,6 +298,27 @@ TEST_CASE("a profile names the command that made it, if one did") {
   CHECK(refusal_of_profile(with(text, "\"--quick\"", "7")).find("arguments") != std::string::npos);
 }
 
+TEST_CASE(
+    "a profile needs the kernels that calibrate times, and may have others, as older ones do") {
+  MachineProfile profile = measured_profile();
+  auto& tables = threads_of(profile).tables;
+  CHECK(refusal_of_profile(profile_to_json(profile)).empty());
+  const std::string timed =
+      " linear_cold linear_warm stream_float32_cold stream_float32_warm stream_bfloat16_cold "
+      "stream_bfloat16_warm attention_scores attention_softmax attention_context "
+      "attention_fused step_scores_cold step_scores_warm step_fused_cold step_fused_warm "
+      "step_context_cold step_context_warm linear_attention linear_attention_causal layer_norm "
+      "rms_norm residual_add embedding copy ";
+  std::erase_if(tables, [&](const KernelTable& table) {
+    return timed.find(" " + std::string(info_of(table.kind).name) + " ") == std::string::npos;
+  });
+  CHECK(tables.size() == 23);
+  CHECK(refusal_of_profile(profile_to_json(profile)).empty());
+  tables.pop_back();
+  CHECK(refusal_of_profile(profile_to_json(profile)).find("copy must occur exactly once") !=
+        std::string::npos);
+}
+
 TEST_CASE("a damaged profile is an error that names the damage") {
   const std::string text = profile_to_json(measured_profile());
   CHECK(refusal_of_profile("[]").find("is not an object") != std::string::npos);

@@ -32,8 +32,9 @@ using CalibrateObserver = std::function<bool(double fraction)>;
 [[nodiscard]] MachineProfile calibrate(const CalibrateOptions& options,
                                        const CalibrateObserver& observer);
 
-/// Grid of sizes at which a kernel is measured. No size is that of a preset: the profile must
-/// predict, not remember. A quick calibration skips every second size.
+/// Grid of sizes at which a kernel is measured; empty for composed ones (timed_kernels.h). No size
+/// is that of a preset: the profile must predict, not remember. A quick calibration skips every
+/// second size.
 [[nodiscard]] KernelGrid calibration_axes(KernelKind kind, Effort effort);
 
 /// Grid of GEMMs of weights as they are stored, whose inputs fill whole blocks.

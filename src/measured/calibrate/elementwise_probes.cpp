@@ -1,4 +1,4 @@
-// Probes of element-wise kernels, norms and embeddings, and of plain reading and writing.
+// Probes of sums, copies, norms and embeddings, and of plain reading and writing.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -6,10 +6,7 @@
 #include "kernels/bandwidth.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
-#include "kernels/linear_attention.h"
 #include "kernels/normalize.h"
-#include "kernels/relative_bias.h"
-#include "kernels/rotary.h"
 #include "last_cache.h"
 #include "probes.h"
 
@@ -67,97 +64,16 @@ KernelTable sweep_elements(const Budget& budget, KernelKind kind, const Prepare&
   });
 }
 
-void probe_activations(const Budget& budget, std::vector<KernelTable>& tables) {
-  struct Kind {
-    ActivationKind activation;
-    KernelKind plain;
-  };
-  constexpr Kind kPlain[] = {{ActivationKind::relu, KernelKind::relu},
-                             {ActivationKind::gelu, KernelKind::gelu},
-                             {ActivationKind::gelu_tanh, KernelKind::gelu_tanh},
-                             {ActivationKind::silu, KernelKind::silu},
-                             {ActivationKind::tanh, KernelKind::tanh}};
-  for (const Kind& kind : kPlain) {
-    tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
-      const auto a = make_arrays(count);
-      return PreparedCall{[=] { activate(kind.activation, a->x.data(), count); }, a};
-    }));
-  }
-  constexpr Kind kGated[] = {{ActivationKind::relu, KernelKind::relu_gated},
-                             {ActivationKind::gelu, KernelKind::gelu_gated},
-                             {ActivationKind::gelu_tanh, KernelKind::gelu_tanh_gated},
-                             {ActivationKind::silu, KernelKind::silu_gated}};
-  for (const Kind& kind : kGated) {
-    tables.push_back(sweep_elements(budget, kind.plain, [&](std::int64_t count) {
-      const std::int64_t width = std::min(count, kRowWidth);
-      const auto a = make_arrays(2 * count, count);
-      return PreparedCall{
-          [=] { activate_gated(kind.activation, a->x.data(), a->y.data(), count / width, width); },
-          a};
-    }));
-  }
-}
-
-void probe_residual_and_copies(const Budget& budget, std::vector<KernelTable>& tables) {
+void probe_sum_and_copy(const Budget& budget, std::vector<KernelTable>& tables) {
   tables.push_back(sweep_elements(budget, KernelKind::residual_add, [](std::int64_t count) {
     const auto a = make_arrays(count, count);
     return PreparedCall{[=] { add_residual(a->x.data(), a->y.data(), count); }, a};
-  }));
-  tables.push_back(sweep_elements(budget, KernelKind::scale, [](std::int64_t count) {
-    const auto a = make_arrays(count);
-    return PreparedCall{[=] { scale(a->x.data(), -1.0F, count); }, a};
   }));
   tables.push_back(sweep_elements(budget, KernelKind::copy, [](std::int64_t count) {
     const auto a = make_arrays(count, count);
     return PreparedCall{[=] {
                           std::memcpy(a->y.data(), a->x.data(),
                                       static_cast<std::size_t>(count) * sizeof(float));
-                        },
-                        a};
-  }));
-  tables.push_back(sweep_elements(budget, KernelKind::feature_map, [](std::int64_t count) {
-    const std::int64_t width = std::min(count, kRowWidth);
-    const auto a = make_arrays(count);
-    return PreparedCall{
-        [=] {
-          feature_map(FeatureMapKind::elu_plus_one, {a->x.data(), count / width, 1, width, width});
-        },
-        a};
-  }));
-}
-
-void probe_positions(const Budget& budget, std::vector<KernelTable>& tables) {
-  tables.push_back(sweep_elements(budget, KernelKind::rotary, [](std::int64_t count) {
-    constexpr std::int64_t kHeadDim = 64;
-    const std::int64_t heads = std::min<std::int64_t>(20, count / kHeadDim);
-    const std::int64_t tokens = count / (heads * kHeadDim);
-    const std::int64_t stride = heads * kHeadDim;
-    auto table = std::make_shared<RotaryTable>();
-    table->positions = tokens;
-    table->half = kHeadDim / 2;
-    table->cos.assign(static_cast<std::size_t>(tokens * table->half), 0.8F);
-    table->sin.assign(static_cast<std::size_t>(tokens * table->half), 0.6F);
-    const RotaryArguments args{.batch = 1,
-                               .seq_len = tokens,
-                               .heads = heads,
-                               .head_stride = kHeadDim,
-                               .stride = stride,
-                               .batch_stride = tokens * stride,
-                               .first_position = 0};
-    const auto a = make_arrays(count);
-    return PreparedCall{[=] { apply_rotary(*table, args, a->x.data()); }, a};
-  }));
-  tables.push_back(sweep_elements(budget, KernelKind::relative_position_bias, [](std::int64_t n) {
-    RelativeBiasArguments args;
-    args.heads = 8;
-    args.queries = std::max<std::int64_t>(1, n / 8 / 100);
-    args.keys = n / 8 / args.queries;
-    args.num_buckets = 32;
-    args.max_distance = 128;
-    const auto a = make_arrays(n, std::int64_t{32} * 8);
-    return PreparedCall{[=]() mutable {
-                          args.table = a->y.data();
-                          fill_relative_bias(args, a->x.data());
                         },
                         a};
   }));
@@ -214,9 +130,7 @@ std::vector<std::int64_t> working_sets() {
 
 void probe_elementwise(const Budget& full_budget, std::vector<KernelTable>& tables) {
   const Budget budget = in_one_round(full_budget);
-  probe_activations(budget, tables);
-  probe_residual_and_copies(budget, tables);
-  probe_positions(budget, tables);
+  probe_sum_and_copy(budget, tables);
   probe_embedding(budget, tables);
   probe_norms(budget, tables);
 }

@@ -32,7 +32,7 @@ void probe_attention(const Budget& budget, std::vector<KernelTable>& tables);
 /// Measures scores, context and fused attention of one query with a KV-cache.
 void probe_step_attention(const Budget& budget, std::vector<KernelTable>& tables);
 
-/// Measures element-wise kernels, norms, rotary, embedding and copies.
+/// Measures sums, copies, norms and embedding.
 void probe_elementwise(const Budget& budget, std::vector<KernelTable>& tables);
 
 /// Measures the overhead of an operator outside its kernel.
