@@ -86,6 +86,16 @@ void require_real_norms(const NormSpec& norm, const std::string& file) {
               "choose a number that is not below 0");
 }
 
+/// Windows behind a token, or chunks, leave out its other side.
+void require_window_of_side(const AttentionSpec& attention, const std::string& file) {
+  const bool is_behind =
+      attention.window.kind == WindowKind::sliding || attention.window.kind == WindowKind::chunked;
+  if (attention.causal || !is_behind) return;
+  throw Error(ErrorCode::invalid_input,
+              "tokens that see both sides have no window behind them, but the config has both",
+              file, "remove is_causal, or sliding_window");
+}
+
 bool has_keys_of(const AttentionSpec& attention, const AttentionSpec& other) {
   return attention.num_key_value_heads == other.num_key_value_heads &&
          attention.head_dim == other.head_dim && attention.value_head_dim == other.value_head_dim;
@@ -123,12 +133,14 @@ void require_consistent(const StackSpec& stack, const std::string& file) {
   require_enough_experts(stack.ffn, file);
   require_equal_groups(stack.self_attention, file);
   require_real_scores(stack.self_attention, file);
+  require_window_of_side(stack.self_attention, file);
   if (stack.shared_block) require_equal_groups(stack.shared_block->attention, file);
   bool shares = stack.self_attention.shares_key_values;
   for (const LayerVariant& variant : stack.variants) {
     require_enough_experts(variant.ffn, file);
     require_equal_groups(variant.self_attention, file);
     require_real_scores(variant.self_attention, file);
+    require_window_of_side(variant.self_attention, file);
     shares = shares || variant.self_attention.shares_key_values;
   }
   if (shares) require_keys_to_share(stack, file);

@@ -127,6 +127,8 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
   stack.num_layers = layers_of(config, defaults);
   stack.self_attention = read_heads(config, spec.hidden_size, defaults);
   read_bias(config, defaults, stack.self_attention);
+  // Every decoder of transformers sees both sides if its config says so (masking_utils.py).
+  stack.self_attention.causal = config.flag_or({"is_causal"}, true);
   read_rope_of_heads(config, spec, stack.self_attention, defaults);
   const std::int64_t inner = inner_size(config, defaults);
   stack.ffn = {defaults.ffn, inner, activation_of(config, defaults), false};

@@ -8,7 +8,7 @@ namespace {
 
 /// Attributes of transformers' PretrainedConfig (configuration_utils.py) and GenerationConfig,
 /// training settings, and notes that tools leave in config.json. Sorted.
-constexpr std::array<std::string_view, 206> kHarmlessKeys{"_attn_implementation",
+constexpr std::array<std::string_view, 207> kHarmlessKeys{"_attn_implementation",
                                                           "_attn_implementation_autoset",
                                                           "_attn_implementation_internal",
                                                           "_commit_hash",
@@ -91,6 +91,7 @@ constexpr std::array<std::string_view, 206> kHarmlessKeys{"_attn_implementation"
                                                           "is_composition",
                                                           "is_decoder",
                                                           "is_encoder_decoder",
+                                                          "is_original_qwen3_reranker",
                                                           "keep_in_fp32",
                                                           "kv_cache_scheme",
                                                           "label2id",

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "similar.h"
+
 namespace headroom::detail {
 
 namespace {
@@ -36,7 +38,10 @@ void read_class(ConfigReader& config, ModelSpec& spec, const ModelClasses& class
     known += (known.empty() ? "" : ", ") + candidate.name;
   }
   const std::string& name = names.empty() ? classes.list.front().name : names.front();
-  const auto found = std::ranges::find(classes.list, name, &ModelClass::name);
+  // Published files and their readers differ in capitals: ExaoneMoEForCausalLM,
+  // ExaoneMoeForCausalLM.
+  const auto found = std::ranges::find(classes.list, lower_case(name),
+                                       [](const ModelClass& one) { return lower_case(one.name); });
   if (found == classes.list.end()) {
     config.fail("architectures", fmt::format("the class \"{}\" is not supported", name),
                 "use one of: " + known);

@@ -85,6 +85,12 @@ std::vector<TensorToWrite> compressed_fp8(const std::string& base, std::int64_t 
           zeros(base + ".weight_scale", {out, 1}, StoredType::bfloat16)};
 }
 
+std::vector<TensorToWrite> compressed_mxfp8(const std::string& base, std::int64_t out,
+                                            std::int64_t in) {
+  return {zeros(base + ".weight", {out, in}, StoredType::float8_e4m3),
+          zeros(base + ".weight_scale", {out, in / kGroup}, StoredType::uint8)};
+}
+
 nlohmann::json one_group(const nlohmann::json& weights, const std::string& format) {
   return {{"quant_method", "compressed-tensors"},
           {"format", format},
@@ -110,6 +116,13 @@ TEST_CASE("files of each method and the rules of its config take the bytes of th
   check_method(
       one_group({{"num_bits", 8}, {"type", "float"}, {"strategy", "channel"}}, "float-quantized"),
       compressed_fp8);
+  check_method(one_group({{"num_bits", 8},
+                          {"type", "float"},
+                          {"strategy", "group"},
+                          {"group_size", kGroup},
+                          {"scale_dtype", "torch.uint8"}},
+                         "mxfp8-quantized"),
+               compressed_mxfp8);
 }
 
 TEST_CASE("NVFP4 files and the rules of their config take the bytes of the header") {

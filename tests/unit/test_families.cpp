@@ -88,8 +88,8 @@ TEST_CASE("every family has a preset, or a config of the tests' data") {
     const nlohmann::json config = test::read_json(entry.path()).at("config");
     used.insert(find_family(config.at("model_type").get<std::string>()));
   }
-  for (const char* folder :
-       {"defaults", "encoders", "families", "wild", "towers", "state_spaces/configs"}) {
+  for (const char* folder : {"defaults", "encoders", "families", "published", "wild", "towers",
+                             "state_spaces/configs"}) {
     for (const auto& entry :
          std::filesystem::recursive_directory_iterator(test::data_folder() / folder)) {
       if (entry.path().extension() != ".json") continue;

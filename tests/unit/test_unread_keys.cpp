@@ -134,7 +134,7 @@ std::map<std::string, json> configs_of_all_families() {
   std::map<std::string, json> configs = derived_configs();
   for (const Preset& preset : list_presets()) configs[preset.name] = config_of(preset);
   for (const char* const folder : {"defaults", "golden/tiny", "towers/tiny", "encoders/tiny",
-                                   "state_spaces/configs", "wild"}) {
+                                   "state_spaces/configs", "published", "wild"}) {
     for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
       if (entry.path().extension() != ".json") continue;
       json config = read_config(entry.path());

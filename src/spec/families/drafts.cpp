@@ -233,6 +233,8 @@ std::int64_t read_target_layers(ConfigReader& config, ConfigReader& flash, const
 /// with a window, no token sees a later one (vllm-project/vllm, models/qwen3_dflash.py).
 void read_block_mask(ConfigReader& config, ConfigReader& flash, StackSpec& stack) {
   const bool stated = flash.flag_or({"causal"}, false);
+  stack.self_attention.causal = true;  // but for the block
+  for (LayerVariant& variant : stack.variants) variant.self_attention.causal = true;
   if (config.flag_or({"is_causal"}, stated)) return;
   const auto open = [](AttentionSpec& attention) {
     if (attention.window.kind == WindowKind::none) attention.lookahead = Lookahead::prompt;

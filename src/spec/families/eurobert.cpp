@@ -1,5 +1,6 @@
-// EuroBERT: Llama's layers whose tokens see both sides (arXiv 2503.05500; transformers,
-// models/eurobert).
+// Llama's layers whose tokens see both sides: EuroBERT (arXiv 2503.05500; transformers,
+// models/eurobert), and NVIDIA's embedding and ranking models (llama_bidirectional_model.py of
+// llama-3.2-nv-embedqa-1b-v2 and llama-3.2-nv-rerankqa-1b-v2).
 #include "../decoder.h"
 #include "../encoder_heads.h"
 #include "../family.h"
@@ -37,10 +38,7 @@ ModelClasses eurobert_classes() {
                        {"EuroBertForTokenClassification", tokens}}};
 }
 
-void read_eurobert(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults;
-  defaults.max_position_embeddings = 8192;
-  defaults.norm_eps = 1e-5;
+void read_both_sides(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& defaults) {
   read_decoder(config, spec, defaults);
   StackSpec stack = *spec.decoder;
   stack.self_attention.causal = false;
@@ -48,11 +46,35 @@ void read_eurobert(ConfigReader& config, ModelSpec& spec) {
   spec.kind = ModelKind::encoder;
   spec.encoder = std::move(stack);
   spec.decoder.reset();
+}
+
+void read_eurobert(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 8192;
+  defaults.norm_eps = 1e-5;
+  read_both_sides(config, spec, defaults);
   const bool averages_scores =
       !config.has("classifier_pooling") || config.is_text("classifier_pooling", "late");
   if (spec.architecture.ends_with("ForSequenceClassification") && averages_scores) {
     spec.not_run = "its classifier averages the scores of all tokens, which has no kernel yet";
   }
+}
+
+void read_llama_bidirectional(ConfigReader& config, ModelSpec& spec) {
+  read_both_sides(config, spec, {});
+  config.ignore({"pooling", "temperature"});  // of the vectors, and of training
+}
+
+/// Ranks by the tokens that `pooling` takes.
+HeadSpec ranking_head(ConfigReader& config) {
+  ClassifierSpec head;
+  head.input = config.choice_or<ClassifierInput>({"pooling"},
+                                                 {{"avg", ClassifierInput::mean_token},
+                                                  {"cls", ClassifierInput::first_token},
+                                                  {"last", ClassifierInput::last_token}},
+                                                 ClassifierInput::mean_token);
+  head.bias = false;
+  return classifier_head(head);
 }
 
 constexpr NameRule kEuroBert[] = {
@@ -87,7 +109,16 @@ std::vector<Family> eurobert_families() {
                                                 .common = gguf_rms_norm_keys(),
                                                 .flags = {{"blk.0.attn_q.bias", "attention_bias"},
                                                           {"blk.0.ffn_down.bias", "mlp_bias"}},
-                                                .head_dim = GgufHeadDim::always}})}};
+                                                .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"llama_bidirec"},
+       .classes = ModelClasses{{{"LlamaBidirectionalModel", no_head},
+                                {"LlamaBidirectionalForSequenceClassification", ranking_head}}},
+       .reader = read_llama_bidirectional,
+       .names = eurobert_names(),
+       .gguf = GgufForm(GgufConversion::interleaved_heads, {{.name = "llama-embed",
+                                                             .common = gguf_rms_norm_keys(),
+                                                             .flags = gguf_llama_biases(),
+                                                             .finish = finish_rope_scaling}})}};
 }
 
 }  // namespace headroom::detail

@@ -1,6 +1,8 @@
 // EXAONE 3: Llama with names and keys of its own (arXiv 2408.03541, 2412.04862). EXAONE 4: norms
 // after each part, a norm on every query and key head; with windows, RoPE only in the windowed
 // layers (arXiv 2507.11407).
+#include "exaone.h"
+
 #include "../decoder.h"
 #include "../family.h"
 
@@ -31,7 +33,7 @@ std::vector<bool> read_layers_with_window(ConfigReader& config, std::int64_t num
     config.ignore({"sliding_window_pattern"});  // a number, or "LLLG"
     return read_windowed_layers(config, num_layers, {});
   }
-  const std::int64_t period = config.size_or({"sliding_window_pattern"}, 4);
+  const std::int64_t period = read_exaone_period(config);
   return read_windowed_layers(config, num_layers, [&](std::int64_t layer) {
     return (layer + 1) % period != 0 && layer < num_layers - 1;
   });
@@ -42,6 +44,7 @@ void read_exaone4(ConfigReader& config, ModelSpec& spec) {
   defaults.norm_eps = 1e-5;
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
+  config.ignore({"reorder_qk_norm", "max_window_layers"});  // that no class reads
   StackSpec& stack = *spec.decoder;
   stack.norm_placement = NormPlacement::output;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
@@ -95,6 +98,19 @@ void finish_exaone4(const GgufMetadataReader& metadata, ConfigDraft& config) {
 }
 
 }  // namespace
+
+std::int64_t read_exaone_period(ConfigReader& config) {
+  constexpr std::int64_t kPeriod = 4;
+  if (!config.is_text("sliding_window_pattern")) {
+    return config.size_or({"sliding_window_pattern"}, kPeriod);
+  }
+  const std::string pattern = config.text_or({"sliding_window_pattern"}, "");
+  if (pattern.find_first_not_of('L') + 1 != pattern.size() || !pattern.ends_with('G')) {
+    config.fail("sliding_window_pattern", "is not a number of L before one G",
+                "list layer_types, or write a pattern such as LLLG");
+  }
+  return std::ssize(pattern);
+}
 
 std::vector<Family> exaone_families() {
   return {

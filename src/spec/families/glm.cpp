@@ -36,6 +36,7 @@ void read_glm4v_text(ConfigReader& config, ModelSpec& spec) {
   defaults.rope.layout = RopeLayout::interleaved;
   defaults.bias = BiasRule::query_key_value;
   read_decoder(config, spec, defaults);
+  config.ignore({"attention_bias"});  // the class has these biases, whatever its config says
   spec.decoder->norm_placement = NormPlacement::sandwich;
 }
 

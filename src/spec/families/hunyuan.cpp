@@ -83,6 +83,14 @@ void expect_layered_size(ConfigReader& config, std::string_view key, std::int64_
   config.fail(key, "differs from the class's size", "use the same size for all experts");
 }
 
+/// Files of the dense models state the experts of the others: one.
+void read_hunyuan_v1_dense(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_dense(config, spec);
+  for (const std::string_view key : {"num_experts", "moe_topk", "num_shared_expert"}) {
+    expect_layered_size(config, key, 1);
+  }
+}
+
 /// Of routing in training.
 void ignore_routing_options(ConfigReader& config) {
   config.ignore({"moe_drop_tokens", "moe_random_routing_dropped_token", "capacity_factor",
@@ -176,7 +184,7 @@ std::vector<Family> hunyuan_families() {
   return {
       {.model_types = {"hunyuan_v1_dense"},
        .classes = llama_classes("HunYuanDenseV1"),
-       .reader = read_hunyuan_dense,
+       .reader = read_hunyuan_v1_dense,
        .names = llama_names({kHunyuan}),
        .gguf = GgufForm(GgufConversion::none, {{.name = "hunyuan-dense",
                                                 .common = gguf_rms_norm_keys(),

@@ -42,16 +42,6 @@ Family minicpmv_family() {
   return family;
 }
 
-/// Qwen3-ASR's aligner: a time for every token, by a projection without a bias.
-ModelClasses forced_aligner_classes() {
-  return ModelClasses{{{"Qwen3ASRForTokenClassification", [](ConfigReader& config) {
-                          HeadSpec head = every_token_classifier(config);
-                          head.classifier->bias =
-                              config.flag_or({"token_classification_bias"}, false);
-                          return head;
-                        }}}};
-}
-
 }  // namespace
 
 Family mistral3_family() {
@@ -265,14 +255,6 @@ std::vector<Family> image_text_families() {
                           .count_towers = read_glm_asr_tower,
                           .tying = HeadTying::whole_else_tied,
                           .names = wrapped_glm_asr_names()}),
-          wrapper_family({.model_types = {"qwen3_asr"},
-                          .classes = {"Qwen3ASRForConditionalGeneration"},
-                          .bare_classes = {"Qwen3ASRModel"},
-                          .text_type = "qwen3",
-                          .count_towers = read_qwen3_asr_tower,
-                          .tying = HeadTying::whole_else_tied,
-                          .names = wrapped_qwen3_asr_names(),
-                          .classifiers = forced_aligner_classes()}),
           wrapper_family({.model_types = {"voxtral"},
                           .classes = {"VoxtralForConditionalGeneration"},
                           .bare_classes = {"VoxtralModel"},

@@ -8,6 +8,7 @@
 #include "../deepseek_layers.h"
 #include "../family.h"
 #include "../gguf/latent_form.h"
+#include "exaone.h"
 
 namespace headroom::detail {
 namespace {
@@ -136,6 +137,19 @@ void read_hy_v3(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"enable_moe_fp32_combine", "num_nextn_predict_layers"});
 }
 
+/// `is_moe_layer`, of LG's own files, repeats `first_k_dense_replace`, which the class reads.
+void expect_same_expert_layers(ConfigReader& config, std::int64_t num_layers) {
+  const std::vector<bool> listed = config.flags("is_moe_layer");
+  if (listed.empty() || config.has("mlp_layer_types")) return;
+  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, 1);
+  const bool is_same = std::ssize(listed) == num_layers &&
+                       std::ranges::count(listed, true) == num_layers - dense &&
+                       std::ranges::is_sorted(listed);
+  if (is_same) return;
+  config.fail("is_moe_layer", "differs from first_k_dense_replace, which the class reads",
+              "list mlp_layer_types");
+}
+
 /// K-EXAONE: EXAONE 4's attention, with norms before each part (LG AI Research, K-EXAONE).
 void read_exaone_moe(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -146,19 +160,20 @@ void read_exaone_moe(ConfigReader& config, ModelSpec& spec) {
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   const WindowSpec window = read_window(config, 4096);
   if (window.kind != WindowKind::none) {
-    const auto rule = [&](std::int64_t layer) {
-      return (layer + 1) % 4 != 0 && layer < stack.num_layers - 1;
-    };
+    const bool listed = config.has("layer_types");
+    const std::int64_t period = listed ? stack.num_layers : read_exaone_period(config);
+    const auto rule = [&](std::int64_t layer) { return (layer + 1) % period != 0; };
     const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
     vary_layers(stack, windowed,
                 [](LayerVariant& variant) { variant.self_attention.rotary = false; });
     set_windows(stack, windowed, window);
   }
-  if (config.has("layer_types")) config.ignore({"sliding_window_pattern", "layer_types"});
-  config.expect_number("sliding_window_pattern", 4);
+  config.ignore({"sliding_window_pattern", "layer_types"});
   const ExpertsSpec experts =
       read_balanced_experts(config, {{"num_experts", "num_local_experts"}, 64, 8}, {1024, 2.5});
   spread_experts(config, stack, experts, 1);
+  expect_same_expert_layers(config, stack.num_layers);
+  config.ignore({"num_nextn_predict_layers"});  // layers for drafting tokens, left out
 }
 
 /// Mistral 4: latent attention with Ministral 3's temperature, and experts in groups by a softmax

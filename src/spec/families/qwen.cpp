@@ -175,7 +175,7 @@ std::vector<Family> qwen_families() {
        .names = llama_names(),
        .gguf =
            GgufForm(GgufConversion::none, {{.name = "qwen2vl", .common = gguf_rms_norm_keys()}})},
-      {.model_types = {"qwen3_vl_text"},
+      {.model_types = {"qwen3_vl_text", "qwen3_asr_text"},
        .classes = llama_classes("Qwen3VLText"),
        .reader = read_qwen3,
        .names = llama_names({query_key_norm_rules()}),

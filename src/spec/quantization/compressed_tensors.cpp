@@ -20,7 +20,7 @@ constexpr std::int64_t kScaleBits = 16;  // scales have the type of the unquanti
 enum class Strategy { none, tensor, channel, group, block, tensor_group };
 
 /// How quantised values are written.
-enum class Layout { dense, packed, plain_values, nvfp4, mxfp4, marlin_24 };
+enum class Layout { dense, packed, plain_values, nvfp4, mxfp4, mxfp8, marlin_24 };
 
 /// `weights` of a config group.
 struct Scheme {
@@ -139,6 +139,7 @@ Layout read_layout(ConfigReader& config, Layout otherwise) {
                                    {"naive-quantized", Layout::plain_values},
                                    {"nvfp4-pack-quantized", Layout::nvfp4},
                                    {"mxfp4-pack-quantized", Layout::mxfp4},
+                                   {"mxfp8-quantized", Layout::mxfp8},
                                    {"marlin-24", Layout::marlin_24},
                                    {"mixed-precision", otherwise},
                                    {"dense", Layout::dense},
@@ -165,6 +166,8 @@ std::optional<StorageFormat> format_of(const Scheme& scheme, Layout layout, Inpu
       return nvfp4_format(input == InputScale::stored ? 2 : 1);
     case Layout::mxfp4:
       return mxfp4_format();
+    case Layout::mxfp8:
+      return mxfp8_format();
     case Layout::marlin_24:
       return half_of_integers(scheme);
     case Layout::packed:

@@ -104,7 +104,9 @@ NameTable wrapped_audioflamingo3_names() {
   return {{kWhisperTower, kAudioFlamingo3}, {"model."}, {}};
 }
 
-NameTable wrapped_qwen3_asr_names() { return {{kWhisperTower, kQwen3Asr}, {"model."}, {}}; }
+NameTable wrapped_qwen3_asr_names() {
+  return {{kWhisperTower, kQwen3Asr}, {"model.", "thinker.", "thinker.model."}, {}};
+}
 
 NameTable wrapped_glm_asr_names() { return {{kGlmAsr}, {"model."}, {}}; }
 
