@@ -64,6 +64,7 @@ struct StoredWeights {
 enum class InferenceRecipe {
   w8a8,        ///< 8-bit integer weights and GEMMs
   w8a8_fp8,    ///< FP8 weights and GEMMs
+  w8a8_mxfp8,  ///< MXFP8 weights and GEMMs
   w8a16,       ///< 8-bit integer weights, 16-bit GEMMs
   w4a16,       ///< 4-bit integer weights, 16-bit GEMMs
   w4a4,        ///< 4-bit integer weights and GEMMs
@@ -75,13 +76,13 @@ enum class InferenceRecipe {
 struct InferenceRecipeInfo {
   InferenceRecipe recipe;
   std::string_view name;
-  WeightType weights;
+  WeightForm weights;
   std::optional<DType> arithmetic;  ///< of the layers' GEMMs; empty: that of the activations
   std::string_view source;
 };
 
 /// All recipes, in order of the enumeration.
-[[nodiscard]] const std::array<InferenceRecipeInfo, 7>& inference_recipes() noexcept;
+[[nodiscard]] const std::array<InferenceRecipeInfo, 8>& inference_recipes() noexcept;
 [[nodiscard]] const InferenceRecipeInfo& info(InferenceRecipe recipe) noexcept;
 
 /// `graph` with the stored bytes of every weight. `stored` must come from `stored_weights`.
@@ -89,6 +90,13 @@ struct InferenceRecipeInfo {
 
 /// The graph of `spec` with its weights as they are stored. Throws as build_graph does.
 [[nodiscard]] Graph build_stored_graph(const ModelSpec& spec, const GraphOptions& options);
+
+/// MXFP8 (OCP Microscaling Formats 1.0, section 5.1): FP8 (E4M3) with an E8M0 scale per 32 values
+/// of a row, 8.25 bits per value.
+inline constexpr GroupFormat kMxfp8{GroupCodes::float8, {1, 32}, GroupScales::bits8, false};
+
+/// Returns whether matrices of `spec` are stored in MXFP8.
+[[nodiscard]] bool stores_mxfp8(const ModelSpec& spec);
 
 /// `spec` with its weights converted to `form`; unchanged without one.
 [[nodiscard]] ModelSpec converted(ModelSpec spec, const std::optional<WeightForm>& form);

@@ -6,6 +6,7 @@
 #include "byte_text.h"
 #include "headroom/error.h"
 #include "headroom/llama_cpp_rates.h"
+#include "headroom/microscaling.h"
 #include "headroom/storage.h"
 #include "setting_format.h"
 
@@ -137,6 +138,8 @@ void add_prediction(AnalyzeReport& report, const MachineProfile& machine,
   note_shortage(report, machine);
   const auto conversion = conversion_note(machine, report.workload.arithmetic_type());
   if (conversion) report.notes.push_back(*conversion);
+  auto mxfp8 = note_on_mxfp8(machine, spec, report.workload.arithmetic_type());
+  if (mxfp8) report.notes.push_back(*std::move(mxfp8));
   note_llama_cpp(report, machine, run.engine);
 }
 

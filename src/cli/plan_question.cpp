@@ -6,7 +6,9 @@
 #include "efficiency_options.h"
 #include "headroom/engine_rates.h"
 #include "headroom/error.h"
+#include "headroom/microscaling.h"
 #include "headroom/report.h"
+#include "headroom/storage.h"
 #include "own_machine.h"
 #include "plan_options.h"
 
@@ -36,6 +38,10 @@ DeviceRates known_rates(const PlanOptions& options, PlanQuestion& question) {
   const ModelSpec& spec = question.model.spec;
   auto note = note_on_engine(machine, spec, question.query, options.engine);
   if (note) question.notes.push_back(*std::move(note));
+  const PlanQuery& query = question.query;
+  auto mxfp8 = note_on_mxfp8(machine, converted(spec, query.weights),
+                             query.arithmetic.value_or(query.dtype));
+  if (mxfp8) question.notes.push_back(*std::move(mxfp8));
   return engine_rates(machine, spec, question.query, options.engine);
 }
 

@@ -120,7 +120,7 @@ std::string_view vllm_conversion(const GroupFormat& groups) {
       {{{GroupCodes::float8, kTensor, GroupScales::bits32, false}, "fp8_per_tensor"},
        {{GroupCodes::float8, kRow, GroupScales::bits32, false}, "fp8_per_channel"},
        {{GroupCodes::float8, kDeepSeek, GroupScales::bits32, false}, "fp8_per_block"},
-       {{GroupCodes::float8, kMicroscaled, GroupScales::bits8, false}, "mxfp8"},
+       {kMxfp8, "mxfp8"},
        {{GroupCodes::four_bits, kMicroscaled, GroupScales::bits8, false}, "mxfp4"}}};
   const auto* const found = std::ranges::find(kConversions, groups, &Conversion::groups);
   return found == kConversions.end() ? std::string_view{} : found->name;
@@ -135,7 +135,6 @@ std::string_view sglang_conversion(WeightType type) {
 }
 
 std::string_view sglang_conversion(const GroupFormat& groups) {
-  constexpr GroupFormat kMxfp8{GroupCodes::float8, kMicroscaled, GroupScales::bits8, false};
   return groups == kMxfp8 ? "mxfp8" : std::string_view{};
 }
 

@@ -107,6 +107,12 @@ WeightStorage recipe(const ModelSpec& spec, const WeightForm& form) {
 }  // namespace
 }  // namespace detail
 
+bool stores_mxfp8(const ModelSpec& spec) {
+  return std::ranges::any_of(spec.storage.rules, [](const auto& rule) {
+    return rule.format && detail::group_format_of(*rule.format) == kMxfp8;
+  });
+}
+
 ModelSpec stored_as(ModelSpec spec, const WeightForm& form) {
   WeightStorage storage = detail::recipe(spec, form);
   storage.origin = fmt::format("converted to {}", name_of(form));

@@ -32,6 +32,9 @@ constexpr std::array<WeightWord, 26> kWeightWords{
 constexpr std::array<WeightWord, 3> kAliases{
     {{"q3_k", WeightType::q3_k_m}, {"q4_k", WeightType::q4_k_m}, {"q5_k", WeightType::q5_k_m}}};
 
+/// Another name of "fp8-1x32-s8".
+constexpr std::string_view kMxfp8Word = "mxfp8";
+
 template <std::size_t size>
 std::optional<WeightForm> type_named(const std::array<WeightWord, size>& words,
                                      std::string_view word) {
@@ -63,6 +66,7 @@ std::optional<WeightForm> weight_form_named(std::string_view word) {
   const std::string lower = lower_case(word);
   if (const auto type = type_named(kWeightWords, lower)) return type;
   if (const auto type = type_named(kAliases, lower)) return type;
+  if (lower == kMxfp8Word) return kMxfp8;
   const auto groups = group_format_named(lower);
   const bool has_scales = groups && groups->scales != GroupScales::none;
   return has_scales ? std::optional<WeightForm>(*groups) : std::nullopt;

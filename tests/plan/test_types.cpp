@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headroom/error.h"
+#include "headroom/microscaling.h"
 #include "headroom/plan_report.h"
 #include "headroom/report.h"
 #include "headroom/storage.h"
@@ -160,6 +161,24 @@ TEST_CASE("a config that states 4-bit activations computes in 4 bits") {
   request.phase = Phase::decode;
   request.kv_dtype = DType::int4;
   CHECK_THROWS_AS((void)resolve(request, spec), Error);
+}
+
+// Blackwell's tcgen05.mma and CDNA 4's v_mfma_scale_f32 scale blocks of 32 values; Hopper's wgmma
+// does not.
+TEST_CASE("MXFP8 multiplies at the rate of float8 where matrix units scale blocks of 32") {
+  const InferenceRecipeInfo& recipe = info(InferenceRecipe::w8a8_mxfp8);
+  CHECK(recipe.arithmetic == DType::float8);
+  const ModelSpec plain = load_model("llama-3-8b").spec;
+  const ModelSpec spec = stored_as(plain, recipe.weights);
+  for (const char* const name : {"b200", "gb300", "mi355x", "rtx-5090"}) {
+    CAPTURE(name);
+    CHECK_FALSE(note_on_mxfp8(find_machine(name), spec, DType::float8));
+  }
+  const MachineProfile hopper = find_machine("h100-80gb");
+  CHECK(note_on_mxfp8(hopper, spec, DType::float8));
+  CHECK_FALSE(note_on_mxfp8(hopper, spec, DType::bfloat16));
+  CHECK_FALSE(note_on_mxfp8(hopper, stored_as(plain, WeightType::float8), DType::float8));
+  CHECK_FALSE(note_on_mxfp8(find_machine("a100-80gb"), spec, DType::float8));  // conversion_note()
 }
 
 TEST_CASE("a weight-only recipe computes in the type of the activations") {

@@ -197,6 +197,19 @@ TEST_CASE("matrices in groups take codes and scales, everything else 16 bits") {
         stored_weights(stored_as(spec, WeightType::nf4), build_graph(spec, {})).bytes);
 }
 
+// OCP Microscaling Formats 1.0, section 5.1: 32 values of 8 bits share a scale of 8 bits.
+TEST_CASE("MXFP8 takes 8.25 bits per value of the layers' matrices") {
+  const ModelSpec spec = load_model("llama-3-8b").spec;
+  const Integer matrices = Integer{32} * 4096 * (2 * 4096 + 2 * 1024 + 3 * 14336);
+  const Integer others = Integer{8'030'261'248} - matrices;
+  CHECK(bytes_as_word(spec, "mxfp8") == matrices * 33 / 32 + 2 * others);
+  CHECK(bytes_as_word(spec, "fp8-1x32-s8") == bytes_as_word(spec, "mxfp8"));
+  CHECK(stores_mxfp8(stored_as(spec, info(InferenceRecipe::w8a8_mxfp8).weights)));
+  CHECK_FALSE(stores_mxfp8(stored_as(spec, WeightType::float8)));
+  CHECK_FALSE(stores_mxfp8(stored_as(spec, WeightType::mxfp4)));
+  CHECK_FALSE(stores_mxfp8(spec));
+}
+
 TEST_CASE("a conversion to MXFP4 is the published one of gpt-oss") {
   CHECK(bytes_as("gpt-oss-120b", WeightType::mxfp4) == 65'248'815'744);
 }

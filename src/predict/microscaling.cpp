@@ -1,0 +1,21 @@
+#include "headroom/microscaling.h"
+
+#include <fmt/format.h>
+
+#include "headroom/storage.h"
+
+namespace headroom {
+
+std::optional<std::string> note_on_mxfp8(const MachineProfile& machine, const ModelSpec& spec,
+                                         DType arithmetic) {
+  const auto* const sheet = std::get_if<DatasheetRates>(&machine.rates);
+  const bool multiplies =
+      sheet != nullptr && sheet->float8_flops_per_s && !sheet->float4_flops_per_s;
+  if (!multiplies || arithmetic != DType::float8 || !stores_mxfp8(spec)) return std::nullopt;
+  return fmt::format(
+      "{} multiplies in float8, but without scales per 32 values: engines convert MXFP8 there to "
+      "16 bits, as --weights mxfp8 without --recipe predicts",
+      machine.name);
+}
+
+}  // namespace headroom
