@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "counting_scalar.h"
+#include "definitions.h"
 #include "gated_bias.h"
 #include "headroom/op.h"
 #include "hyper_connections.h"
-#include "kernel_data.h"
 #include "latent.h"
 #include "time_mix.h"
 
@@ -18,22 +17,6 @@ using namespace headroom::measured;
 using namespace headroom::measured::testing;
 
 namespace {
-
-/// Σ term(i) for i below `count`, where a term is a product that counts.
-template <class Term>
-CountingScalar sum_of(std::int64_t count, const Term& term) {
-  CountingScalar sum;
-  for (std::int64_t i = 0; i < count; ++i) sum += term(i);
-  return sum;
-}
-
-CountingScalar times(double a, double b) { return CountingScalar(a) * CountingScalar(b); }
-
-/// Checks outputs and FLOPs of a kernel against a definition that ran on counting scalars.
-void check(const std::vector<float>& out, std::int64_t flops, const std::vector<double>& expected) {
-  CHECK(flops == CountingScalar::take_operations());
-  CHECK(largest_error(out, expected) < 1e-5);
-}
 
 /// Four heads of 21 and 5 dimensions, 19 of values, and a latent of 37, for 7 rows.
 constexpr LatentArguments kLatent{7, 4, 21, 5, 19, 37};
@@ -162,7 +145,7 @@ TEST_CASE("queries take in their heads' part of the latent's weight, and keep th
   }
   std::vector<float> out(expected.size());
   const std::int64_t flops = queries_to_latent(kLatent, weight.data(), queries.data(), out.data());
-  check(out, flops, expected);
+  check_definition(out, flops, expected);
 }
 
 TEST_CASE("contexts of latents are projected by their heads' value rows") {
@@ -184,7 +167,7 @@ TEST_CASE("contexts of latents are projected by their heads' value rows") {
   std::vector<float> out(expected.size());
   const std::int64_t flops =
       contexts_from_latent(kLatent, weight.data(), contexts.data(), out.data());
-  check(out, flops, expected);
+  check_definition(out, flops, expected);
 }
 
 TEST_CASE("residual streams are mixed by a matrix of each token, and take its share of a branch") {
@@ -210,7 +193,7 @@ TEST_CASE("residual streams are mixed by a matrix of each token, and take its sh
   }
   const std::int64_t flops =
       update_streams(kStreams, weights.data(), kStride, branch.data(), x.data());
-  check(x, flops, expected);
+  check_definition(x, flops, expected);
 }
 
 TEST_CASE("attention over streams sums them by the softmax of their normalised products") {
@@ -251,7 +234,7 @@ TEST_CASE("attention over streams sums them by the softmax of their normalised p
     }
   }
   std::vector<float> out(expected.size());
-  check(out, attend_streams(args, out.data()), expected);
+  check_definition(out, attend_streams(args, out.data()), expected);
 }
 
 TEST_CASE("time mixing equals its recurrence, whose multiply-adds it counts") {
@@ -260,7 +243,7 @@ TEST_CASE("time mixing equals its recurrence, whose multiply-adds it counts") {
     const std::int64_t flops = time_mix(one.args, one.scratch.data());
     (void)CountingScalar::take_operations();
     const std::vector<double> expected = one.recurrence();
-    check(one.out, flops, expected);
+    check_definition(one.out, flops, expected);
   }
 }
 
@@ -299,5 +282,5 @@ TEST_CASE("WavLM's position biases are scaled by two gates of the query, whose p
     }
   }
   std::vector<float> out(expected.size());
-  check(out, gated_position_bias(args, out.data()), expected);
+  check_definition(out, gated_position_bias(args, out.data()), expected);
 }

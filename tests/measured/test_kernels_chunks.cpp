@@ -5,18 +5,18 @@
 #include <cmath>
 #include <set>
 
+#include "definitions.h"
 #include "inputs.h"
-#include "kernel_data.h"
 #include "kernels/sliding_chunks.h"
 
 using namespace headroom::measured;
-using headroom::measured::testing::largest_error;
-using headroom::measured::testing::random_floats;
+using namespace headroom::measured::testing;
 
 namespace {
 
 constexpr std::int64_t kSequences = 2;
 constexpr std::int64_t kLength = 13;  // padded to 16: three windows of 4 and one token
+constexpr std::int64_t kPaddedLength = 16;
 constexpr std::int64_t kHalfWindow = 2;
 constexpr std::int64_t kHeadCount = 2;
 constexpr std::int64_t kHeadDim = 4;
@@ -65,6 +65,71 @@ std::vector<double> attend(const std::vector<float>& rows, std::int64_t b, std::
   return sums;
 }
 
+/// Element `i` of Q, K or V (`part` 0, 1, 2) of one token and head; zeros behind the last token.
+double element(const std::vector<float>& rows, std::int64_t b, std::int64_t token,
+               std::int64_t part, std::int64_t i) {
+  if (token < 0 || token >= kLength) return 0;
+  return at(rows, (b * kLength + token) * kRowWidth + part * kContextWidth + i);
+}
+
+/// Global token `index` of a sequence, or one behind its end.
+std::int64_t global_token(std::int64_t b, std::int64_t index) {
+  const std::set<std::int64_t>& tokens = kGlobalTokens[b];
+  if (index >= std::ssize(tokens)) return kLength;
+  return *std::next(tokens.begin(), index);
+}
+
+/// Multiplies queries and keys in chunks of a window that overlap by half, and queries with the
+/// global keys, as the reference code does (transformers, LongformerSelfAttention).
+void multiply_in_chunks(const std::vector<float>& rows) {
+  const auto multiply = [&](std::int64_t b, std::int64_t query, std::int64_t key) {
+    for (std::int64_t head = 0; head < kHeadCount; ++head) {
+      (void)sum_of(kHeadDim, [&](std::int64_t i) {
+        return times(element(rows, b, query, 0, head * kHeadDim + i),
+                     element(rows, b, key, 1, head * kHeadDim + i));
+      });
+    }
+  };
+  constexpr std::int64_t kWindow = 2 * kHalfWindow;
+  for (std::int64_t b = 0; b < kSequences; ++b) {
+    for (std::int64_t first = 0; first + kWindow <= kPaddedLength; first += kHalfWindow) {
+      for (std::int64_t pair = 0; pair < kWindow * kWindow; ++pair) {
+        multiply(b, first + pair / kWindow, first + pair % kWindow);
+      }
+    }
+    for (std::int64_t query = 0; query < kPaddedLength; ++query) {
+      for (std::int64_t i = 0; i < 2; ++i) multiply(b, query, global_token(b, i));
+    }
+  }
+}
+
+/// Contexts by the kernel's probabilities: those of a block with the keys of three blocks, of which
+/// all outside a query's window are zeros, and those with the global keys.
+std::vector<double> contexts_of_blocks(const std::vector<float>& rows, const ChunkArguments& args,
+                                       const std::vector<float>& probabilities) {
+  std::vector<double> out(static_cast<std::size_t>(kSequences * kLength * kContextWidth));
+  for (std::int64_t row = 0; row < kSequences * kPaddedLength * kContextWidth; ++row) {
+    const std::int64_t b = row / (kPaddedLength * kContextWidth);
+    const std::int64_t query = row / kContextWidth % kPaddedLength;
+    const std::int64_t feature = row % kContextWidth;
+    const std::int64_t head = feature / kHeadDim;
+    const std::int64_t first = ((b * kHeadCount + head) * kPaddedLength + query) * args.columns();
+    CountingScalar sum = sum_of(3 * kHalfWindow, [&](std::int64_t i) {
+      const std::int64_t key = query / kHalfWindow * kHalfWindow - kHalfWindow + i;
+      const std::int64_t column = key - query + kHalfWindow;
+      const bool inside = column >= 0 && column <= 2 * kHalfWindow;
+      return times(inside ? at(probabilities, first + 2 + column) : 0,
+                   element(rows, b, key, 2, feature));
+    });
+    for (std::int64_t i = 0; i < 2; ++i) {
+      sum += times(at(probabilities, first + i), element(rows, b, global_token(b, i), 2, feature));
+    }
+    if (query >= kLength) continue;
+    out[static_cast<std::size_t>((b * kLength + query) * kContextWidth + feature)] = sum.value();
+  }
+  return out;
+}
+
 ChunkArguments arguments(const std::vector<float>& rows, const std::vector<std::uint8_t>& read) {
   ChunkArguments args;
   AttentionArguments& block = args.rows.block;
@@ -95,18 +160,21 @@ TEST_CASE("attention in chunks is attention in a window and to the global tokens
   };
   auto padded = floats(args.rows.padded_floats());
   auto globals = floats(args.global_floats());
-  auto scores = floats(kSequences * kHeadCount * 16 * args.columns());
+  auto scores = floats(kSequences * kHeadCount * kPaddedLength * args.columns());
   auto scratch = floats(std::max(args.score_scratch_floats(), args.context_scratch_floats()));
   auto out = floats(kSequences * kLength * kContextWidth);
   pad_rows(args.rows, padded.data());
   gather_global_keys(args, padded.data(), globals.data());
-  // 7 chunks of 4 × 4 pairs, and 16 tokens with 2 global keys.
-  CHECK(chunk_scores(args, padded.data(), globals.data(), scratch.data(), scores.data()) ==
-        kSequences * kHeadCount * 2 * kHeadDim * (7 * 4 * 4 + 16 * 2));
+  const std::int64_t score_flops =
+      chunk_scores(args, padded.data(), globals.data(), scratch.data(), scores.data());
+  (void)CountingScalar::take_operations();
+  multiply_in_chunks(rows);
+  CHECK(score_flops == CountingScalar::take_operations());
   chunk_softmax(args, scores.data());
-  // 8 blocks of 2 × 6 pairs, and those with the global keys.
-  CHECK(chunk_context(args, padded.data(), globals.data(), scores.data(), scratch.data(),
-                      out.data()) == kSequences * kHeadCount * 2 * kHeadDim * (8 * 2 * 6 + 16 * 2));
+  const std::int64_t flops =
+      chunk_context(args, padded.data(), globals.data(), scores.data(), scratch.data(), out.data());
+  const std::vector<double> contexts = contexts_of_blocks(rows, args, scores);
+  check_definition(out, flops, contexts);
 
   std::vector<double> expected;
   for (std::int64_t b = 0; b < kSequences; ++b) {

@@ -6,15 +6,13 @@
 #include <cmath>
 #include <vector>
 
-#include "kernel_data.h"
+#include "definitions.h"
 #include "kernels/blocked_attention.h"
 #include "kernels/transformer_xl.h"
 
 using namespace headroom;
 using namespace headroom::measured;
-using headroom::measured::testing::largest_error;
-using headroom::measured::testing::random_floats;
-using headroom::measured::testing::widened;
+using namespace headroom::measured::testing;
 
 namespace {
 
@@ -63,28 +61,39 @@ TEST_CASE("Transformer-XL's biases are the sums over distances and segments that
   args.segments = segments.data();
   args.segment_ids = ids.data();
   std::vector<double> expected;
+  (void)CountingScalar::take_operations();
   for (std::int64_t b = 0; b < kBatch; ++b) {
     for (std::int64_t h = 0; h < kHeads; ++h) {
       for (std::int64_t i = 0; i < kTokens; ++i) {
+        // (q + bias)·row, for a row of positions or of segments.
+        const auto product = [&](std::int64_t bias, const std::vector<float>& values,
+                                 std::int64_t row) {
+          return sum_of(kWidth, [&](std::int64_t k) {
+            const std::int64_t feature = h * kWidth + k;
+            return times(at(rows, (b * kTokens + i) * kRow + feature) +
+                             at(biases, bias * kHeads * kWidth + feature),
+                         at(values, row * kHeads * kWidth + feature));
+          });
+        };
+        std::vector<CountingScalar> by_position;  // row `tokens` is for distance 0
+        for (std::int64_t row = 0; row < 2 * kTokens; ++row) {
+          by_position.push_back(product(1, positions, b * 2 * kTokens + row));
+        }
+        const CountingScalar by_segment[] = {product(2, segments, 0), product(2, segments, 1)};
         for (std::int64_t j = 0; j < kTokens; ++j) {
-          const auto at = [&](const std::vector<float>& values, std::int64_t index) {
-            return static_cast<double>(values[static_cast<std::size_t>(index)]);
-          };
           const bool same = ids[static_cast<std::size_t>(b * kTokens + i)] ==
                             ids[static_cast<std::size_t>(b * kTokens + j)];
-          double sum = 0;
+          double content = 0;  // the kernel of scores multiplies queries and keys
           for (std::int64_t k = 0; k < kWidth; ++k) {
             const std::int64_t feature = h * kWidth + k;
-            const double q = at(rows, (b * kTokens + i) * kRow + feature);
-            const double key = at(rows, (b * kTokens + j) * kRow + kHeads * kWidth + feature);
-            // Row `tokens` is for distance 0.
-            const std::int64_t row = b * 2 * kTokens + kTokens - (i - j);
-            const double r = at(positions, row * kHeads * kWidth + feature);
-            const double g = at(segments, (same ? 0 : kHeads * kWidth) + feature);
-            sum += at(biases, feature) * key + (q + at(biases, kHeads * kWidth + feature)) * r +
-                   (q + at(biases, 2 * kHeads * kWidth + feature)) * g;
+            content += at(biases, feature) *
+                       at(rows, (b * kTokens + j) * kRow + kHeads * kWidth + feature);
           }
-          expected.push_back(0.5 * sum);
+          // The reference code multiplies a one-hot row with both segments.
+          const CountingScalar segment =
+              sum_of(2, [&](std::int64_t k) { return by_segment[k] * (same == (k == 0) ? 1 : 0); });
+          const double position = by_position[static_cast<std::size_t>(kTokens - (i - j))].value();
+          expected.push_back(0.5 * (content + position + segment.value()));
         }
       }
     }
@@ -92,9 +101,7 @@ TEST_CASE("Transformer-XL's biases are the sums over distances and segments that
   std::vector<float> scratch(static_cast<std::size_t>(args.scratch_floats()));
   std::vector<float> bias(expected.size());
   const std::int64_t flops = transformer_xl_bias(args, scratch.data(), bias.data());
-  CHECK(largest_error(bias, expected) < 1e-5);
-  // Dot products with 14 positions and 2 segments, and with one-hot rows of 2 segments per pair.
-  CHECK(flops == kBatch * kHeads * 2 * (7 * 4 * 14 + 7 * 4 * 2 + 7 * 7 * 2));
+  check_definition(bias, flops, expected);
 }
 
 TEST_CASE("attention in blocks equals attention in a window of less than a block") {
