@@ -7,15 +7,14 @@
 #include <numbers>
 #include <vector>
 
-#include "kernel_data.h"
+#include "definitions.h"
 #include "kernels/convolution.h"
 #include "kernels/local_attention.h"
 #include "kernels/transformer_xl.h"
 
 using namespace headroom;
 using namespace headroom::measured;
-using headroom::measured::testing::largest_error;
-using headroom::measured::testing::random_floats;
+using namespace headroom::measured::testing;
 
 namespace {
 
@@ -56,45 +55,65 @@ double value_at(const std::vector<float>& values, std::int64_t row, std::int64_t
   return static_cast<double>(values[static_cast<std::size_t>(row * kLocalWidth + feature)]);
 }
 
-/// Score of a query and a key of one head, `distance` rows before it.
-double score(const LocalLayer& layer, std::int64_t head, std::int64_t query,
-             std::int64_t distance) {
-  double sum = 0;
-  const std::int64_t position = layer.args.earlier - distance;
+/// A query of one head, scaled as in the reference code.
+std::vector<double> scaled_query(const LocalLayer& layer, std::int64_t head, std::int64_t query) {
+  std::vector<double> scaled;
   for (std::int64_t i = 0; i < kLocalDim; ++i) {
-    const std::int64_t feature = head * kLocalDim + i;
-    const double trained =
-        std::log(1 + std::exp(static_cast<double>(layer.scale[static_cast<std::size_t>(i)])));
-    const double q =
-        value_at(layer.query, query, feature) * trained / std::numbers::ln2 / std::sqrt(kLocalDim);
-    const double k = value_at(layer.key, query - distance, feature) *
-                     std::log(1 + std::numbers::e) / std::numbers::ln2;
-    const bool has_position = position < layer.args.positions;
-    const double r = has_position ? value_at(layer.position_key, position, feature) : 0;
-    sum += q * (k + r);
+    const double trained = std::log(1 + std::exp(at(layer.scale, i)));
+    scaled.push_back(value_at(layer.query, query, head * kLocalDim + i) * trained /
+                     std::numbers::ln2 / std::sqrt(kLocalDim));
   }
-  return 3 * std::tanh(sum / 3);
+  return scaled;
 }
 
-/// Context of a query of a clip that begins with row `begin`.
-std::vector<double> context_of(const LocalLayer& layer, std::int64_t begin, std::int64_t rows,
-                               std::int64_t query) {
-  std::vector<double> out;
-  for (std::int64_t feature = 0; feature < kLocalWidth; ++feature) {
-    double total = 0;
-    double sum = 0;
-    for (std::int64_t key = begin; key < begin + rows; ++key) {
-      const std::int64_t distance = query - key;
-      const bool seen =
-          distance >= 0 ? distance < layer.args.earlier : -distance < layer.args.later;
-      if (!seen) continue;
-      const double weight = std::exp(score(layer, feature / kLocalDim, query, distance));
-      total += weight;
-      sum += weight * value_at(layer.value, key, feature);
-    }
-    out.push_back(sum / total);
+/// Rows of a clip.
+struct Clip {
+  std::int64_t begin;
+  std::int64_t end;
+
+  [[nodiscard]] bool contains(std::int64_t row) const { return row >= begin && row < end; }
+};
+
+/// Context of a query and head: products with all keys and values around its chunk, of which those
+/// outside the clip are zeros, and with the keys of all positions.
+void add_context(const LocalLayer& layer, const Clip& clip, std::int64_t query, std::int64_t head,
+                 std::vector<double>& out) {
+  const LocalAttentionArguments& args = layer.args;
+  const std::vector<double> q = scaled_query(layer, head, query);
+  const auto product = [&](const std::vector<float>& keys, std::int64_t row, double factor) {
+    return sum_of(kLocalDim, [&](std::int64_t i) {
+      const double key = factor == 0 ? 0 : factor * value_at(keys, row, head * kLocalDim + i);
+      return times(q[static_cast<std::size_t>(i)], key);
+    });
+  };
+  std::vector<double> by_position;
+  for (std::int64_t row = 0; row < args.positions; ++row) {
+    by_position.push_back(product(layer.position_key, row, 1).value());
   }
-  return out;
+  const std::int64_t first =
+      clip.begin + (query - clip.begin) / args.chunk * args.chunk - args.earlier;
+  const double key_scale = std::log(1 + std::numbers::e) / std::numbers::ln2;
+  std::vector<double> weights;
+  double total = 0;
+  for (std::int64_t key = first; key < first + args.context(); ++key) {
+    const std::int64_t distance = query - key;
+    const bool near = distance >= 0 ? distance < args.earlier : -distance < args.later;
+    const bool inside = clip.contains(key);
+    const double content = product(layer.key, key, inside ? key_scale : 0).value();
+    const std::int64_t position = args.earlier - distance;
+    const bool has_position = near && position < args.positions;
+    const double relative = has_position ? by_position[static_cast<std::size_t>(position)] : 0;
+    weights.push_back(near && inside ? std::exp(3 * std::tanh((content + relative) / 3)) : 0);
+    total += weights.back();
+  }
+  for (std::int64_t i = 0; i < kLocalDim; ++i) {
+    out.push_back(sum_of(args.context(), [&](std::int64_t j) {
+                    const bool inside = clip.contains(first + j);
+                    return times(
+                        weights[static_cast<std::size_t>(j)] / total,
+                        inside ? value_at(layer.value, first + j, head * kLocalDim + i) : 0);
+                  }).value());
+  }
 }
 
 std::vector<double> context_of(const LocalLayer& layer) {
@@ -102,8 +121,9 @@ std::vector<double> context_of(const LocalLayer& layer) {
   std::int64_t begin = 0;
   for (const std::int64_t rows : kLocalClips) {
     for (std::int64_t query = begin; query < begin + rows; ++query) {
-      const std::vector<double> row = context_of(layer, begin, rows, query);
-      out.insert(out.end(), row.begin(), row.end());
+      for (std::int64_t head = 0; head < kLocalHeads; ++head) {
+        add_context(layer, {begin, begin + rows}, query, head, out);
+      }
     }
     begin += rows;
   }
@@ -119,9 +139,9 @@ TEST_CASE("attention of chunks is that of the rows before each row of its clip")
     std::vector<float> scratch(static_cast<std::size_t>(layer.args.scratch_floats()));
     std::vector<float> out(kLocalRows * kLocalWidth);
     const std::int64_t flops = local_attention(layer.args, scratch.data(), out.data());
-    CHECK(largest_error(out, context_of(layer)) < 1e-5);
-    // Each row of 8 values with the keys and values of 8 + later rows, and 5 positions or 6.
-    CHECK(flops == 2 * 10 * 8 * (2 * (8 + later) + 5 + later / 2));
+    (void)CountingScalar::take_operations();
+    const std::vector<double> expected = context_of(layer);
+    check_definition(out, flops, expected);
   }
 }
 
