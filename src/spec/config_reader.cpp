@@ -68,6 +68,12 @@ const json* ConfigReader::take(Keys keys) {
 
 std::int64_t ConfigReader::integer_of(const json& value, std::string_view key,
                                       std::int64_t least) const {
+  // Tools that pass through YAML or spreadsheets write 28.0.
+  constexpr double kLargestExact = 0x1p53;
+  const double real = value.is_number_float() ? value.get<double>() : 0.5;
+  if (std::trunc(real) == real && std::abs(real) <= kLargestExact) {
+    return integer_of(json(static_cast<std::int64_t>(real)), key, least);
+  }
   if (!value.is_number_integer()) {
     fail(key, fmt::format("expected a whole number, not {}", value.dump().substr(0, 40)),
          "write a whole number that fits 64 bits");

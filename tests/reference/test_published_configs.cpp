@@ -157,3 +157,26 @@ TEST_CASE("an embedding model that states is_causal false attends to all pairs")
   config["max_window_layers"] = 0;
   CHECK_THROWS_AS((void)spec_of(config), Error);
 }
+
+// NVIDIA stores the 43 · 256 experts of three matrices of 2048 · 4096 in NVFP4, with a scale of a
+// byte per 16 values and two float32 numbers, where DeepSeek has one per 32: 1/32 byte a value
+// more.
+TEST_CASE("DeepSeek-V4's experts stored anew as NVFP4 take its bytes") {
+  nlohmann::json config = published("deepseek-v4-flash-nvfp4");
+  const auto bytes = [&] {
+    const ModelSpec spec = spec_of(config);
+    return stored_weights(spec, build_graph(spec, {})).bytes;
+  };
+  const Integer anew = bytes();
+  config["quantization_config"].erase("quantized_layers");
+  CHECK(anew - bytes() == Integer{43} * 256 * 3 * (4096 * 2048 / 32 + 2 * 4));
+  CHECK(bytes() == 156015698140);  // of DeepSeek's own file
+}
+
+TEST_CASE("a whole number may be written with a point") {
+  nlohmann::json config = published("exaone-4.0-32b");
+  config["num_hidden_layers"] = 64.0;
+  CHECK(total(config) == 32003216384);
+  config["num_hidden_layers"] = 64.5;
+  CHECK_THROWS_AS((void)spec_of(config), Error);
+}

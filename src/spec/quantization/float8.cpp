@@ -57,6 +57,8 @@ WeightStorage read_fp8(ConfigReader& config) {
   keep_plain(storage, config.texts("modules_to_not_convert"));
   keep_plain(storage, config.texts("ignored_layers"));
   storage.rules.push_back({.kinds = layer_matrices(), .weights = {"indexer.weights.weight"}});
+  // NVIDIA's DeepSeek-V4 stores experts anew, beside the FP8 of the original.
+  if (config.is_object("quantized_layers")) read_quantized_layers(config, storage);
   if (stores_fp4_experts(config)) {
     storage.rules.push_back({.format = mxfp4_format(), .kinds = {ModuleKind::experts}});
   }

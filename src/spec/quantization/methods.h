@@ -18,6 +18,8 @@ namespace headroom::detail {
 [[nodiscard]] WeightStorage read_fbgemm_fp8(ConfigReader& config);
 [[nodiscard]] WeightStorage read_mxfp4(ConfigReader& config);
 [[nodiscard]] WeightStorage read_modelopt(ConfigReader& config);
+/// Adds a rule per format from ModelOpt's `quantized_layers`: {module: {"quant_algo": …}}.
+void read_quantized_layers(ConfigReader& config, WeightStorage& storage);
 [[nodiscard]] WeightStorage read_compressed_tensors(ConfigReader& config);
 [[nodiscard]] WeightStorage read_quark(ConfigReader& config);
 [[nodiscard]] WeightStorage read_awq(ConfigReader& config);

@@ -77,7 +77,8 @@ Algorithm read_algorithm(ConfigReader& config, std::string_view key) {
                                      {});
 }
 
-/// One rule per format from "quantized_layers": {module: {"quant_algo": …}}.
+}  // namespace
+
 void read_quantized_layers(ConfigReader& config, WeightStorage& storage) {
   auto layers = config.object("quantized_layers");
   if (!layers) {
@@ -99,8 +100,6 @@ void read_quantized_layers(ConfigReader& config, WeightStorage& storage) {
   }
   for (auto& [name, rule] : rules) storage.rules.push_back(std::move(rule));
 }
-
-}  // namespace
 
 // Head and routers are never quantised unless named (modelopt/torch/quantization/config.py,
 // _default_disabled_quantizer_cfg: "*lm_head*", "*router*", "*mlp.gate.*",

@@ -91,11 +91,18 @@ void add_family_storage(ConfigReader& config, const WeightStorage& family, Weigh
   }
 }
 
+/// Returns whether ModelOpt's list of layers states how they are stored.
+bool stores_layers_anew(ConfigReader& config) {
+  if (!config.is_object("quantization_config")) return false;
+  return config.object("quantization_config")->is_object("quantized_layers");
+}
+
 /// Reads the quantisation that the model states in its own keys.
 void read_model_keys(ConfigReader& config, WeightStorage& storage) {
-  // DeepSeek-V4: FP8, but experts in 4-bit floats with an E8M0 scale per 32 inputs.
+  // DeepSeek-V4: FP8, but experts in 4-bit floats with an E8M0 scale per 32 inputs, unless stored
+  // anew.
   const bool fp4 = config.choice_or<bool>({"expert_dtype"}, {{"fp4", true}, {"fp8", false}}, false);
-  if (fp4) {
+  if (fp4 && !stores_layers_anew(config)) {
     storage.rules.insert(storage.rules.begin(),
                          {.format = mxfp4_format(), .kinds = {ModuleKind::experts}});
   }
