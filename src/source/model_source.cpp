@@ -140,7 +140,24 @@ bool names_a_file(const std::string& name) {
          has(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+/// Refuses an address, with the owner and the name that may stand behind its host.
+void refuse_address(const std::string& name) {
+  if (!name.starts_with("https://") && !name.starts_with("http://")) return;
+  const std::string path = name.substr(name.find("://") + 3);
+  const std::size_t host = path.find('/');
+  const std::size_t owner = host == std::string::npos ? host : path.find('/', host + 1);
+  const std::size_t end = owner == std::string::npos ? owner : path.find_first_of("/?#", owner + 1);
+  const std::string repository =
+      owner == std::string::npos ? std::string() : path.substr(host + 1, end - host - 1);
+  throw Error(
+      ErrorCode::invalid_input, "is an address, and headroom does not use the network", name,
+      repository.empty()
+          ? "download the model's config.json and name the file"
+          : fmt::format("name {}, or download its config.json and name the file", repository));
+}
+
 [[noreturn]] void throw_unknown(const std::string& name, const LocalModels& local) {
+  refuse_address(name);
   const auto broken = std::ranges::find(local.problems, name, &StoreProblem::name);
   if (broken != local.problems.end()) {
     throw Error(ErrorCode::invalid_input, "cannot be read from its store", name, broken->message);

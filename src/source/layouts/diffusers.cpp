@@ -57,6 +57,7 @@ bool is_readable(const PipelinePart& part) {
     words.push_back(described(part));
     if (first.empty() && has_config(folder, part.name)) first = part.name;
   }
+  if (first.empty()) first = parts.empty() ? kTransformer : parts.front().name;
   const auto pipeline = index.find("_class_name");
   const bool named = pipeline != index.end() && pipeline->is_string();
   throw Error(ErrorCode::invalid_input,
@@ -64,8 +65,7 @@ bool is_readable(const PipelinePart& part) {
                           named ? " (" + pipeline->get<std::string>() + ")" : std::string(),
                           fmt::join(words, ", ")),
               file,
-              fmt::format("give the folder of one model, such as {}",
-                          (folder / (first.empty() ? std::string(kTransformer) : first)).string()));
+              fmt::format("give the folder of one model, such as {}", (folder / first).string()));
 }
 
 }  // namespace
