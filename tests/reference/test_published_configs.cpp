@@ -2,6 +2,8 @@
 // do not use. Parameters are those of the classes in transformers 5.24.0 on the meta device, or
 // derived beside the test.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
@@ -179,4 +181,14 @@ TEST_CASE("a whole number may be written with a point") {
   CHECK(total(config) == 32003216384);
   config["num_hidden_layers"] = 64.5;
   CHECK_THROWS_AS((void)spec_of(config), Error);
+}
+
+TEST_CASE("layers whose GEMMs differ in the type of their inputs are noted") {
+  const auto notes = [](const char* name) {
+    const auto file = std::string("quantization/") + name + ".config.json";
+    return fmt::format("{}",
+                       fmt::join(spec_of(read_json(data_folder() / file)).storage.notes, "\n"));
+  };
+  CHECK(notes("qwen3.6-35b-a3b-nvfp4").find("are 16-bit floats or float8;") != std::string::npos);
+  CHECK(notes("gemma-4-31b-it-nvfp4").find("times take") == std::string::npos);
 }

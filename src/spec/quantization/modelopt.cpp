@@ -1,9 +1,11 @@
 // NVIDIA ModelOpt: quantization_config of config.json, and hf_quant_config.json beside it.
 // Source: modelopt/torch/export/unified_export_hf.py and quant_utils.py; vLLM, modelopt.py.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "methods.h"
@@ -50,6 +52,16 @@ Algorithm smooth_int8() {
           StatedType::int8};
 }
 
+/// GEMMs whose inputs differ in type, which are predicted with one.
+std::string note_on_inputs(const std::set<std::optional<StatedType>>& inputs, StatedType chosen) {
+  std::vector<std::string_view> names;
+  names.reserve(inputs.size());
+  for (const auto& input : inputs) names.push_back(input ? name_of(*input) : "16-bit floats");
+  return fmt::format(
+      "quantization_config: the inputs of the layers' GEMMs are {}; times take {} for all",
+      fmt::join(names, " or "), name_of(chosen));
+}
+
 /// The algorithm named at `key`. A static input scale is stored as float32 beside the weight.
 Algorithm read_algorithm(ConfigReader& config, std::string_view key) {
   const std::int64_t group = group_size(config, {"group_size"}, 128);
@@ -86,6 +98,7 @@ void read_quantized_layers(ConfigReader& config, WeightStorage& storage) {
                 "add the algorithm of every quantised module");
   }
   std::map<std::string, StorageRule> rules;
+  std::set<std::optional<StatedType>> inputs;
   for (const std::string& module : layers->keys()) {
     auto layer = layers->object(module);
     const std::string algo = layer->text_or({"quant_algo"}, "");
@@ -94,10 +107,12 @@ void read_quantized_layers(ConfigReader& config, WeightStorage& storage) {
       Algorithm algorithm = read_algorithm(*layer, "quant_algo");
       rule.format = std::move(algorithm.format);
       rule.kinds = all_matrices();
+      inputs.insert(algorithm.activations);
       if (!storage.activations) storage.activations = algorithm.activations;
     }
     rule.patterns.push_back(pattern_of(module));
   }
+  if (inputs.size() > 1) storage.notes.push_back(note_on_inputs(inputs, *storage.activations));
   for (auto& [name, rule] : rules) storage.rules.push_back(std::move(rule));
 }
 
