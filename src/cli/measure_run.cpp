@@ -71,10 +71,12 @@ Workload workload_of_inputs(const MeasureCommand& command, const ModelSpec& spec
     if (spec.main_stack().self_attention.global) {
       request.global_tokens = measured::most_global_tokens(main);
     }
-    if (file.inputs.encoder) request.enc_seq_len = file.inputs.encoder->seq_len;
+    const bool encodes = file.inputs.encoder && spec.reads_two_sequences();
+    if (encodes) request.enc_seq_len = file.inputs.encoder->seq_len;
   }
   Workload workload = workload_of_run(request, command.options.phase, spec);
   if (file.inputs.images) workload.images = measured::images_of(spec, file.inputs);
+  if (file.inputs.encoder) workload.enc_seq_len = file.inputs.encoder->seq_len;
   if (file.inputs.audio) workload.audio = measured::audio_of(spec, file.inputs);
   return workload;
 }

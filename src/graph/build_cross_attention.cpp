@@ -45,7 +45,8 @@ TensorId GraphBuilder::cross_attention(const StackContext& stack, TensorId hidde
       {cross_attention_norm(attention, "cross_attention.query_norm", query_rows, queries)},
       cached ? KeySource::cache : KeySource::projections};
   // In decode the cache already contains the encoder's keys and values; only weights are added.
-  const bool emit_nodes = std::exchange(emit_nodes_, options_.phase != Phase::decode);
+  const bool emit_nodes =
+      std::exchange(emit_nodes_, emit_nodes_ && options_.phase != Phase::decode);
   const Expr width = heads.key_width() + heads.value_width();
   TensorId projected = linear(key_value, *encoder_output_, {kBatch, source, width});
   projected =

@@ -1,5 +1,7 @@
 // Embeds tokens, image patches or audio: hidden states `[batch, seq, d]`.
 #include "builder.h"
+#include "headroom/tiled_tower.h"
+#include "tiled_steps.h"
 
 namespace headroom::detail {
 namespace {
@@ -218,7 +220,9 @@ TensorId GraphBuilder::finish_embedding(const StackContext& stack, TensorId hidd
   }
   hidden = dropout("dropout", stack.spec->dropout.embedding, hidden);
   if (narrow) hidden = project_embedding(stack, hidden);
-  return end_block(insert_audio_tokens(insert_visual_tokens(hidden)));
+  hidden = insert_audio_tokens(insert_visual_tokens(hidden));
+  if (has_placeholder_rows(spec_)) hidden = TiledSteps{*this}.insert_placeholders(hidden);
+  return end_block(hidden);
 }
 
 }  // namespace headroom::detail

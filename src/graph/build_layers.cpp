@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "builder.h"
+#include "headroom/tiled_tower.h"
+#include "tiled_steps.h"
 
 namespace headroom::detail {
 namespace {
@@ -196,16 +198,18 @@ TensorId GraphBuilder::layer(const StackContext& stack, TensorId hidden) {
 
 TensorId GraphBuilder::transformer_layer(const StackContext& stack, TensorId hidden) {
   if (stack.spec->conformer) return conformer_layer(stack, hidden);
+  const bool attends = stack.attention->kind != AttentionKind::none;
+  if (!attends && attends_to_images(spec_)) return TiledSteps{*this}.image_layer(stack, hidden);
   if (stack.spec->residual != ResidualKind::sequential) return parallel_layer(stack, hidden);
   if (stack.spec->altup) return altup_layer(stack, hidden);
   if (stack.spec->residual_block > 0) return attention_residual_layer(stack, hidden);
   const DropoutSpec& dropout = stack.spec->dropout;
   if (has_position_bias(stack, RelativeBiasSharing::layer)) relative_position_bias(stack);
-  if (stack.attention->kind != AttentionKind::none) {
+  if (attends) {
     hidden = sublayer(stack, "attention", dropout.attention_output, hidden,
                       [&](TensorId input) { return self_attention(stack, input); });
   }
-  if (stack.spec->cross_attention) {
+  if (stack.spec->cross_attention && !attends_to_images(spec_)) {
     hidden = sublayer(stack, "cross_attention", dropout.attention_output, hidden,
                       [&](TensorId input) { return cross_attention(stack, input); });
   }

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "builder.h"
+#include "headroom/tiled_tower.h"
 #include "headroom/workload.h"
 #include "op_exprs.h"
+#include "tiled_steps.h"
 #include "visit.h"
 
 namespace headroom::detail {
@@ -19,6 +21,12 @@ constexpr Component kTower{StackRole::tower, Part::vision_tower};
 /// Rows of all images.
 Expr tower_rows(const ImageSpec& image) {
   return Expr(Symbol::image_patches) + Expr(Integer{image.prefix_tokens()}) * Symbol::images;
+}
+
+/// Rows of all images in the tower's layers.
+Expr rows_of_layers(const TowerSpec& tower) {
+  if (!reads_canvases(tower)) return tower_rows(*tower.embedding.image);
+  return Integer{padded_rows_of_tile(tower)} * Expr(Symbol::images);
 }
 
 PatchRows::Kind kind_of(PatchMerge order) {
@@ -57,6 +65,10 @@ Graph GraphBuilder::build_tower(const TowerSpec& tower) && {
   stack.num_layers = Symbol::num_hidden_layers;
   stack.tokens = Symbol::seq_len;
   stack.position = &spec_.position;
+  if (reads_canvases(tower)) {
+    graph_.outputs = {TiledSteps{*this}.run(tower, stack)};
+    return std::move(graph_);
+  }
   TensorId hidden = embed_patches(stack);
   std::map<std::int64_t, TensorId> states;
   const auto& features = projector.feature_layers;
@@ -125,7 +137,7 @@ TensorId GraphBuilder::embed_images(const TowerSpec& tower) {
   const ModelSpec encoder = encoder_of(tower);
   const std::vector<TensorId> features =
       append_tower(GraphBuilder(encoder, options_).build_tower(tower),
-                   {kTower, "vision_tower.", Integer{1}, tower_rows(*tower.embedding.image)});
+                   {kTower, "vision_tower.", Integer{1}, rows_of_layers(tower)});
   const TensorId tokens = project_images(tower.projector.steps, "projector", 0, features.front());
   for (std::size_t i = 0; i < tower.deepstack.size(); ++i) {
     deepstack_.push_back(project_images(tower.deepstack[i].steps, "deepstack",

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "op_exprs.h"
 #include "sizes.h"
 
@@ -99,7 +100,9 @@ Graph GraphBuilder::build() && {
     emit_nodes_ = true;
     position_bias_.reset();
   }
-  if (spec_.tower) {
+  if (attends_to_images(spec_)) {
+    encoder_output_ = spec_.tower ? embed_images(*spec_.tower) : tensor("image_rows", {});
+  } else if (spec_.tower) {
     (spec_.tower->pooling ? image_vectors_ : visual_tokens_) = embed_images(*spec_.tower);
   }
   if (spec_.audio_tower) audio_tokens_ = embed_sound(*spec_.audio_tower);

@@ -116,6 +116,7 @@ class GraphBuilder : BuiltTensors {
   TensorId project_features(const LinearStep& step, TensorId features);
   TensorId insert_visual_tokens(TensorId hidden);
   struct QuerySteps;  // build_queries.cpp
+  struct TiledSteps;  // tiled_steps.h
   TensorId project_queries(const ProjectorStep& step, TensorId features);
 
   // build_audio_tower.cpp and build_conformer.cpp
@@ -425,8 +426,6 @@ class GraphBuilder : BuiltTensors {
                               std::optional<TensorId> choice);
   TensorId latent_output(const StackContext& stack, TensorId hidden, TensorId context);
 
-  void add_counted_weights();
-
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);
   TensorId select_token(Part part, TensorId hidden);
@@ -447,6 +446,7 @@ class GraphBuilder : BuiltTensors {
             SoftmaxPrecision precision);
 
   // builder.cpp
+  void add_counted_weights();
   void begin_block(const std::string& path, StackRole role, const Expr& repeat,
                    TensorId carried_in);
   TensorId end_block(TensorId carried_out);

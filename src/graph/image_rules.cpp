@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "headroom/expr.h"
+#include "headroom/tiled_tower.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -340,6 +341,7 @@ ImageTiling tiling_of_list(const TowerSpec& tower, ImageSize size) {
 }  // namespace
 
 ImageTiling tiling_of_image(const TowerSpec& tower, ImageSize size) {
+  if (reads_canvases(tower)) return canvas_of_image(tower, size);
   if (tower.rule == ImageRule::tiles_of_most_columns) return tiling_of_most_columns(tower, size);
   if (tower.rule == ImageRule::tiles_of_own_size) return tiling_of_own_size(tower, size);
   return tiling_of_list(tower, size);
@@ -352,6 +354,7 @@ ImageTiling stated_tiling(const TowerSpec& tower, ImageSize size) {
 }
 
 std::int64_t packed_tokens(const TowerSpec& tower, const ImageTiling& tiling) {
+  if (reads_canvases(tower)) return 1;
   const ImageSpec& image = *tower.embedding.image;
   const std::int64_t of_tiles = tiling.out_rows * (tiling.out_columns + 1);
   const std::int64_t side = tower.projector.pack()->side();
@@ -383,6 +386,10 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
       return std::vector<ImageGrid>(static_cast<std::size_t>(tiles), square_grid(image));
     }
     case ImageRule::tiles_of_best_fit:
+      if (reads_canvases(tower)) {
+        return std::vector<ImageGrid>(static_cast<std::size_t>(tower.most_tiles),
+                                      square_grid(image));
+      }
       return with_whole(image, tiles_of_best_fit(tower, size));
     case ImageRule::tiles_of_longer_side:
       break;

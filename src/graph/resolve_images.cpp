@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "headroom/tiled_tower.h"
 #include "setting_format.h"
 
 namespace headroom {
@@ -55,7 +56,7 @@ void require_tower(const WorkloadRequest& request, const ModelSpec& spec) {
                                     spec.name, Setting::images),
                         fmt::format("leave out {}", Setting::images));
   }
-  if (request.phase == Phase::decode) {
+  if (request.phase == Phase::decode && !attends_to_images(spec)) {
     throw_invalid_input(
         fmt::format("a decode step reads no {}: their tokens are in the KV-cache", Setting::images),
         fmt::format("count their tokens in {}, or use {} prefill", Setting::past_len,
@@ -99,7 +100,7 @@ WorkloadImages resolve_images(const WorkloadRequest& request, const ModelSpec& s
     all.insert(all.end(), images.grids.begin(), images.grids.end());
   }
   images.totals = image_totals(spec, all, request.batch_size);
-  if (spec.tower->projector.packs_tiles()) {
+  if (spec.tower->projector.packs_tiles() || reads_canvases(*spec.tower)) {
     const ImageTiling tiling = tiling_of_image(*spec.tower, images.size);
     images.tilings.assign(static_cast<std::size_t>(images.count), tiling);
     images.totals.tokens = images.count * repeats * packed_tokens(*spec.tower, tiling);

@@ -7,6 +7,7 @@
 
 #include "default_options.h"
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "headroom/workload.h"
 #include "resolve_audio.h"
 #include "resolve_images.h"
@@ -77,7 +78,8 @@ std::int64_t resolve_seq_len(const WorkloadRequest& request, const ModelSpec& sp
                              const Workload& workload) {
   if (workload.sample) return detail::latent_tokens(spec.denoiser->latent, *workload.sample);
   if (spec.embedding.image) return image_tokens(request, spec);
-  const bool sees = workload.images.count > 0 && !spec.tower->pooling;
+  const bool is_step = request.phase == Phase::decode;
+  const bool sees = workload.images.count > 0 && !spec.tower->pooling && !is_step;
   if (sees || workload.audio.count > 0) {
     return detail::tokens_with_towers(request, workload, default_length(spec));
   }
@@ -125,6 +127,14 @@ std::int64_t default_enc_length(const ModelSpec& spec) {
   if (spec.embedding.audio) return spec.encoder_positions().max_position_embeddings;
   const std::int64_t most = positions_of(spec.encoder_positions()).value_or(kDefaultLength);
   return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
+}
+
+/// Encoder tokens, or the rows of a sequence's images that layers of cross-attention read.
+std::int64_t encoded_length(const WorkloadRequest& request, const Workload& workload,
+                            const ModelSpec& spec) {
+  if (!attends_to_images(spec)) return request.enc_seq_len.value_or(default_enc_length(spec));
+  if (workload.images.count == 0) return 0;
+  return checked_int64(checked_multiply(workload.images.count, keys_of_image(*spec.tower)));
 }
 
 /// Activations of 8 bits exist between two operators only: residual stream, saved tensors and
@@ -313,7 +323,7 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.audio = detail::resolve_audio(request, spec);
   workload.sample = detail::resolve_sample(request, spec);
   workload.seq_len = resolve_seq_len(request, spec, workload);
-  workload.enc_seq_len = request.enc_seq_len.value_or(default_enc_length(spec));
+  workload.enc_seq_len = encoded_length(request, workload, spec);
   workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
   workload.dtype = resolve_dtype(request, spec);
   workload.kv_dtype = request.kv_dtype.value_or(stated_kv_dtype(spec).value_or(workload.dtype));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "headroom/tiled_tower.h"
 #include "headroom/workload.h"
 
 namespace headroom {
@@ -106,9 +107,26 @@ std::int64_t visual_tokens(const TowerSpec& tower, const ImageGrid& image) {
   return blocks + tower.embedding.image->prefix_tokens();
 }
 
+namespace {
+
+/// Sums over the tiles of images that a tower reads at once; an image is one token of the text.
+ImageTotals totals_of_tiles(const TowerSpec& tower, std::int64_t tiles) {
+  const Integer rows = checked_multiply(tower.most_tiles, padded_rows_of_tile(tower));
+  ImageTotals totals;
+  totals.images = tiles;
+  totals.tokens = tiles / tower.most_tiles;
+  totals.patches = checked_int64(checked_multiply(tiles, tower.embedding.image->num_patches()));
+  totals.pairs = checked_int64(checked_multiply(totals.tokens, checked_multiply(rows, rows)));
+  totals.window_pairs = totals.pairs;
+  return totals;
+}
+
+}  // namespace
+
 ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> images,
                          std::int64_t sequences) {
   const TowerSpec& tower = *spec.tower;
+  if (reads_canvases(tower)) return totals_of_tiles(tower, std::ssize(images));
   const std::int64_t prefix = tower.embedding.image->prefix_tokens();
   const Integer window = sliding_window(spec.main_stack());
   Integer patches = 0;

@@ -68,8 +68,9 @@ AttentionArguments within(const ImageRows& images, AttentionArguments args) {
   args.queries = images.queries;
   args.keys = images.rows;
   args.q += images.first_query * args.q_stride;
-  args.k += images.first_row * args.k_stride;
-  args.v += images.first_row * args.v_stride;
+  args.k += images.first_row * args.k_stride + images.sequence * args.k_batch_stride;
+  args.v += images.first_row * args.v_stride + images.sequence * args.v_batch_stride;
+  if (images.key_mask) args.key_mask = images.key_mask->data();
   if (args.out != nullptr) args.out += images.first_query * args.out_stride;
   args.q_batch_stride = images.queries * args.q_stride;
   args.k_batch_stride = images.rows * args.k_stride;
@@ -237,6 +238,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   // Without image_pairs, a probe per image attends to equally many rows of each.
   image_rows_ =
       op.shape.image_pairs.is_zero() ? std::vector<ImageRows>() : image_rows(op.shape.scope);
+  if (is_cross_attention() && !is_tower()) image_rows_ = rows_of_cross_attention();
   if constexpr (requires { op.shaping; }) apply_score_shaping(args, op.shaping);
   KeySource keys = KeySource::projections;
   ValuePlace values = ValuePlace::after_keys;
@@ -249,7 +251,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
   const bool shares =
       keys == KeySource::cache ? reads_earlier_projections() : has_queries_alone(args);
   if (shares) keys = KeySource::projections;
-  args.key_mask = key_mask(keys);
+  args.key_mask = image_rows_.empty() ? key_mask(keys) : nullptr;
   set_operands(args, keys, values);
   if (shares) use_earlier_rows(args);
   const bool cross = is_cross_attention();

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "images.h"
+#include "tile_inputs.h"
 
 namespace headroom::measured {
 namespace {
@@ -226,14 +228,14 @@ void find_placeholders(TokenInputs& tokens, const ModelSpec& spec) {
         std::ranges::find(spec.audio_tokens, tokens.ids[row]) != spec.audio_tokens.end();
     (sound ? tokens.audio_rows : tokens.visual_rows).push_back(static_cast<std::int64_t>(row));
     const bool in_table = tokens.ids[row] >= 0 && tokens.ids[row] < spec.embedding.vocab_size;
-    if (!in_table) tokens.ids[row] = 0;
+    if (!in_table && !spec.embedding.placeholder_id) tokens.ids[row] = 0;
   }
 }
 
 void require_placeholders(const TokenInputs& tokens, const std::optional<TowerInputs>& images,
                           const ModelSpec& spec, const std::string& where) {
   std::int64_t wanted = 0;
-  if (images && spec.tower->projector.packs_tiles()) {
+  if (images && !images->tilings.empty()) {
     for (const ImageTiling& tiling : images->tilings) wanted += packed_tokens(*spec.tower, tiling);
   } else if (images) {
     for (const ImageSize& size : images->sizes) {
@@ -249,6 +251,10 @@ void require_placeholders(const TokenInputs& tokens, const std::optional<TowerIn
 
 void add_random_images(const ModelSpec& spec, const Workload& workload, std::mt19937_64& generator,
                        ModelInputs& inputs) {
+  if (workload.phase == Phase::decode) {  // their keys are in the cache
+    inputs.encoder = TokenInputs{workload.batch_size, workload.enc_seq_len, {}, {}, {}};
+    return;
+  }
   const ImageSpec& image = *spec.tower->embedding.image;
   std::normal_distribution<float> normal;
   inputs.images.emplace();
@@ -269,6 +275,9 @@ void add_random_images(const ModelSpec& spec, const Workload& workload, std::mt1
   for (const ImageSize& size : inputs.images->sizes) {
     const std::int64_t pixels = grid_of(size, image).patches() * image.patch_elements();
     for (std::int64_t i = 0; i < pixels; ++i) inputs.images->pixels.push_back(normal(generator));
+  }
+  if (attends_to_images(spec)) {
+    inputs.encoder = keys_of_images(spec, inputs.main, *inputs.images, spec.name);
   }
 }
 

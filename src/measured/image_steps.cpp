@@ -8,6 +8,7 @@
 #include "kernels/position_table.h"
 #include "sound_inputs.h"
 #include "step_builder.h"
+#include "tile_inputs.h"
 
 namespace headroom::measured {
 namespace {
@@ -125,6 +126,9 @@ std::vector<ImageRows> StepBuilder::image_rows(ImageScope scope) const {
     return rows_of_clips(*program_.spec_.audio_tower, program_.inputs_.audio->clip_frames);
   }
   if (!is_tower()) return {};
+  if (reads_canvases()) {
+    return rows_of_canvases(*program_.spec_.tower, program_.inputs_.images->tilings);
+  }
   return rows_of_images(*spec().embedding.image, grids(), scope);
 }
 
@@ -222,6 +226,9 @@ StepBuilder::Run StepBuilder::keep_sound(const PatchRows& op) {
 StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   if (op.kind == PatchRows::Kind::mean_of_neighbours) return mean_of_neighbours(op);
   if (op.kind == PatchRows::Kind::sound) return keep_sound(op);
+  if (reads_canvases()) {
+    return op.kind == PatchRows::Kind::join ? join_channels(op) : copy_tiles(op);
+  }
   const std::int64_t width = integer(op.width);
   const std::int64_t rows = integer(op.rows);
   const std::int64_t bytes = (integer(op.elements()) + floats_of(node_->output)) * kFloatBytes;
@@ -317,6 +324,7 @@ StepBuilder::Run StepBuilder::operator()(const VisualTokens& op) {
 }
 
 StepBuilder::Run StepBuilder::patch_positions(const PositionEmbedding& op) {
+  if (reads_canvases()) return tile_positions(op);
   const std::int64_t floats = integer(op.tokens) * integer(op.width);
   std::vector<float> positions =
       positions_of(spec(), program_.weights_.values(weight_path(0), 0), grids());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,7 +20,9 @@ struct ImageRows {
   std::int64_t images = 0;
   std::int64_t rows = 0;  ///< of each
   std::int64_t first_query = 0;
-  std::int64_t queries = 0;  ///< of each: all its rows, or its probe
+  std::int64_t queries = 0;   ///< of each: all its rows, or its probe
+  std::int64_t sequence = 0;  ///< of the keys, where the queries are tokens that see images
+  std::shared_ptr<const std::vector<std::uint8_t>> key_mask{};  ///< [rows], 0: unseen; null: none
 };
 
 /// Grid of patches of an image of this size; incomplete patches are dropped.

@@ -7,10 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "image_inputs.h"
 #include "json_text.h"
 #include "safetensors.h"
 #include "sound_inputs.h"
+#include "tile_inputs.h"
 #include "token_reader.h"
 
 namespace headroom::measured {
@@ -20,17 +22,32 @@ using nlohmann::json;
 
 /// Keys of an input file. Values of pixels and sounds are in the .safetensors file beside it; masks
 /// of what the model derives itself and expected tokens are accepted, and not read.
-const std::vector<std::string> kInputKeys = {
-    "input_ids",           "attention_mask",    "global_attention_mask", "token_type_ids",
-    "mm_token_type_ids",   "decoder_input_ids", "input_features",        "input_values",
-    "pixel_values",        "image_sizes",       "image_position_ids",    "image_grid_thw",
-    "image_merge_sizes",   "spatial_shapes",    "pixel_attention_mask",  "feature_attention_mask",
-    "input_features_mask", "generate"};
+const std::vector<std::string> kInputKeys = {"input_ids",
+                                             "attention_mask",
+                                             "global_attention_mask",
+                                             "token_type_ids",
+                                             "mm_token_type_ids",
+                                             "decoder_input_ids",
+                                             "input_features",
+                                             "input_values",
+                                             "pixel_values",
+                                             "image_sizes",
+                                             "image_position_ids",
+                                             "image_grid_thw",
+                                             "image_merge_sizes",
+                                             "spatial_shapes",
+                                             "pixel_attention_mask",
+                                             "feature_attention_mask",
+                                             "input_features_mask",
+                                             "aspect_ratio_ids",
+                                             "aspect_ratio_mask",
+                                             "cross_attention_mask",
+                                             "generate"};
 const std::vector<std::string> kGenerateKeys = {
     "prompt_ids",         "decoder_prompt_ids", "encoder_input_ids", "token_type_ids",
     "mm_token_type_ids",  "max_new_tokens",     "pixel_values",      "image_sizes",
     "image_position_ids", "image_grid_thw",     "image_merge_sizes", "input_features",
-    "expected_ids"};
+    "expected_ids",       "aspect_ratio_ids",   "aspect_ratio_mask", "cross_attention_mask"};
 
 void read_mask(const TokenReader& reader, TokenInputs& tokens) {
   if (!reader.has("attention_mask")) return;
@@ -218,6 +235,10 @@ void read_tower_inputs(std::filesystem::path path, const json& document, const M
       switch (spec.tower->embedding.image->pixels) {
         case PixelLayout::images: {
           const bool packs = spec.tower->projector.packs_tiles();
+          if (reads_canvases(*spec.tower)) {
+            images = read_canvases(file, tensor, spec, reader.aspect_ratio_ids());
+            break;
+          }
           images = (packs ? read_tiles : read_images)(file, tensor, spec, reader.image_sizes());
           break;
         }
@@ -229,12 +250,18 @@ void read_tower_inputs(std::filesystem::path path, const json& document, const M
     require_placeholders(tokens, images, spec, reader.place_of(key));
     return images;
   };
+  const auto keys = [&](const TokenInputs& tokens, const std::optional<TowerInputs>& images) {
+    const bool attends = images && attends_to_images(spec);
+    return attends ? std::optional(keys_of_images(spec, tokens, *images, name)) : std::nullopt;
+  };
   if (inputs.inputs.main.batch > 0) {
     inputs.inputs.images = read(document, "", inputs.inputs.main, "input_ids", "pixel_values");
+    inputs.inputs.encoder = keys(inputs.inputs.main, inputs.inputs.images);
   }
   if (!inputs.generate) return;
   inputs.generate->images = read(document.at("generate"), "/generate", inputs.generate->prompt,
                                  "prompt_ids", "generate.pixel_values");
+  inputs.generate->encoder = keys(inputs.generate->prompt, inputs.generate->images);
 }
 
 }  // namespace

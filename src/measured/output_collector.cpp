@@ -6,6 +6,8 @@
 #include <functional>
 #include <numeric>
 
+#include "headroom/tiled_tower.h"
+
 namespace headroom::measured {
 
 void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, const float* data) {
@@ -51,7 +53,9 @@ void OutputCollector::observe_tower(const ProgramBlock& block, std::int64_t laye
   } else if (block.path.ends_with(".layers")) {
     const TowerSpec& tower = *spec_.tower;
     const std::int64_t rows =
-        images.patches + images.images * tower.embedding.image->prefix_tokens();
+        reads_canvases(tower)
+            ? images.images * padded_rows_of_tile(tower)
+            : images.patches + images.images * tower.embedding.image->prefix_tokens();
     add(fmt::format("vision.layers.{}.output", layer), {rows, tower.hidden_size}, data);
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "images.h"
 #include "output_collector.h"
 
@@ -51,6 +52,11 @@ WorkloadImages images_of(const ModelSpec& spec, const ModelInputs& inputs) {
   images.size = inputs.images->sizes.front();
   images.totals = image_totals(spec, grids, inputs.main.batch);
   images.tilings = inputs.images->tilings;
+  if (reads_canvases(*spec.tower)) {
+    images.count = std::ssize(images.tilings) / inputs.main.batch;
+    images.size = {images.tilings.front().tile_rows * images.size.height,
+                   images.tilings.front().tile_columns * images.size.width};
+  }
   if (!images.tilings.empty()) {
     images.totals.tokens = 0;
     for (const ImageTiling& tiling : images.tilings) {
@@ -72,15 +78,18 @@ WorkloadAudio audio_of(const ModelSpec& spec, const ModelInputs& inputs) {
 }
 
 KvCache Session::make_cache(const Lengths& lengths) const {
-  const Graph graph =
-      graph_of_rank(build_graph(spec_, {Phase::prefill, options_.attention}), options_.rank);
+  GraphOptions options{Phase::prefill, options_.attention};
+  const bool sees = attends_to_images(spec_) && lengths.enc_seq_len > 0;
+  if (sees) options.images = ImageInputs::present;
+  const Graph graph = graph_of_rank(build_graph(spec_, options), options_.rank);
   return {graph, sizes_at(graph, lengths, options_.rank)};
 }
 
 std::unique_ptr<Program> Session::program(Phase phase, const ModelInputs& inputs,
                                           const Lengths& lengths, KvCache& cache,
                                           const Program* arena_of) const {
-  const ImageInputs images = inputs.images ? ImageInputs::present : ImageInputs::absent;
+  const bool sees = attends_to_images(spec_) && inputs.encoder;
+  const ImageInputs images = inputs.images || sees ? ImageInputs::present : ImageInputs::absent;
   const auto global = lengths.global_tokens > 0 ? GlobalTokens::present : GlobalTokens::absent;
   const Logits logits = lengths.seq_len > 1 ? options_.logits : Logits::all;
   const GraphOptions options{phase,

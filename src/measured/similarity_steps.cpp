@@ -11,8 +11,9 @@ StepBuilder::Run StepBuilder::operator()(const RepeatedRow& op) {
   const std::int64_t rows = integer(op.rows);
   const std::int64_t width = integer(op.width);
   const std::int64_t stored = integer(program_.graph_.weights[node_->weights[0]].elements());
-  return [=, row = program_.weights_.values(weight_path(0), 0),
-          out = output()](std::int64_t /*layer*/) {
+  return [=, path = weight_path(0), weights = &program_.weights_,
+          layers = block_.layers_per_weights, out = output()](std::int64_t layer) {
+    const float* const row = weights->values(path, layer / layers);
     for (std::int64_t i = 0; i < rows; ++i) std::copy_n(row, width, out + i * width);
     return StepCount{0, (rows * width + stored) * kFloatBytes};
   };

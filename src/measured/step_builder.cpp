@@ -420,6 +420,8 @@ StepBuilder::Run StepBuilder::operator()(const SoftCap& op) {
 StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
   const std::int64_t count = integer(op.elements);
   const std::int64_t gates = integer(op.gate_elements());
+  const std::vector<std::int64_t> unseen = rows_without_images();
+  const std::int64_t width = program_.spec_.hidden_size;
   return [=, copy_input = input_copy(), kind = op.kind, gate = input(1),
           x = output()](std::int64_t /*layer*/) {
     copy_input();
@@ -428,6 +430,7 @@ StepBuilder::Run StepBuilder::operator()(const OutputGate& op) {
     } else {
       multiply_rows_by_activation(kind, gate, x, gates, count / gates);
     }
+    for (const std::int64_t row : unseen) std::fill_n(x + row * width, width, 0.0F);
     return StepCount{0, (2 * count + gates) * kFloatBytes};
   };
 }

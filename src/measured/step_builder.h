@@ -209,6 +209,17 @@ class StepBuilder {
   [[nodiscard]] std::vector<ImageRows> image_rows(ImageScope scope) const;
   /// Adds the positions of patches to the rows of a tower.
   [[nodiscard]] Run patch_positions(const PositionEmbedding& op);
+  /// Returns whether the model's tower reads all tiles of an image at once.
+  [[nodiscard]] bool reads_canvases() const;
+  /// Tokens of a prompt by the images that they see; empty where all see those of the cache.
+  [[nodiscard]] std::vector<ImageRows> rows_of_cross_attention() const;
+  /// Tokens before the first image, if the node is the gate of a network behind cross-attention.
+  [[nodiscard]] std::vector<std::int64_t> rows_without_images() const;
+  struct TileTable;
+  [[nodiscard]] TileTable tile_table(const PositionEmbedding& op) const;
+  [[nodiscard]] Run tile_positions(const PositionEmbedding& op);
+  [[nodiscard]] Run copy_tiles(const PatchRows& op);
+  [[nodiscard]] Run join_channels(const PatchRows& op);
   /// Averages consecutive rows of an audio tower.
   [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
   [[nodiscard]] Run keep_sound(const PatchRows& op);

@@ -74,6 +74,11 @@ std::vector<ImageSize> TokenReader::image_sizes() const {
   return sizes;
 }
 
+std::vector<std::int64_t> TokenReader::aspect_ratio_ids() const {
+  constexpr const char* kKey = "aspect_ratio_ids";
+  return has(kKey) ? flatten(integer_rows(kKey), kKey) : std::vector<std::int64_t>();
+}
+
 std::vector<ImageGrid> TokenReader::image_grids() const {
   std::vector<ImageGrid> grids;
   std::int64_t patches = 0;

@@ -33,6 +33,9 @@ class TokenReader {
   /// Sizes of images, [height, width] each; empty if absent.
   [[nodiscard]] std::vector<ImageSize> image_sizes() const;
 
+  /// Numbers of the canvases of images, from 1; empty if absent.
+  [[nodiscard]] std::vector<std::int64_t> aspect_ratio_ids() const;
+
   /// Grids of patches of images: [frames, rows, columns] each, [rows, columns] each, or the
   /// [column, row] of each patch in raster order, [-1, -1] for padding.
   [[nodiscard]] std::vector<ImageGrid> image_grids() const;

@@ -8,6 +8,7 @@
 #include "default_options.h"
 #include "graph_passes.h"
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 #include "op_kind.h"
 #include "resolve_audio.h"
 #include "resolve_images.h"
@@ -74,8 +75,9 @@ AudioTotals times(const AudioTotals& totals, std::int64_t sequences) {
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
   const bool cached = spec.main_stack().causal();
   if (query.purpose == Purpose::train || !cached) return std::nullopt;
-  return with_served_adapters(build_stored_graph(spec, {Phase::decode, query.attention}),
-                              query.adapter, query.dtype);
+  GraphOptions options{Phase::decode, query.attention};
+  if (query.images > 0) options.images = ImageInputs::present;  // their keys may be in a cache
+  return with_served_adapters(build_stored_graph(spec, options), query.adapter, query.dtype);
 }
 
 /// Uses by weight. A weight that no operator uses counts in the first section.
@@ -201,7 +203,9 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
   Workload workload = detail::workload_of(query, phase);
   workload.batch_size = batch;
   workload.seq_len = seq_len;
-  workload.enc_seq_len = enc_seq_len_of(spec, past_len + seq_len);
+  workload.enc_seq_len = attends_to_images(spec) && query.images > 0
+                             ? images.count * keys_of_image(*spec.tower)
+                             : enc_seq_len_of(spec, past_len + seq_len);
   workload.past_len = past_len;
   workload.global_tokens = detail::default_global_tokens(spec);
   return workload;

@@ -225,6 +225,33 @@ TEST_CASE("queries of low rank have equal counts") {
   check_counts(load_model((test::data_folder() / "families/step3_text").string()).spec);
 }
 
+TEST_CASE("images that cross-attention reads have equal counts, also in a decode step") {
+  auto config = test::read_json(test::data_folder() / "golden/models/mllama_images/config.json");
+  for (const std::int64_t layers : {1, 2}) {
+    config["vision_config"]["num_global_layers"] = layers;
+    const ModelSpec spec = test::spec_of(config, "mllama");
+    for (const std::int64_t images : {1, 2}) check_counts(spec, images);
+    for (const auto attention : {AttentionImplementation::eager, AttentionImplementation::fused}) {
+      WorkloadRequest request;
+      request.phase = Phase::decode;
+      request.attention = attention;
+      request.dtype = DType::float32;
+      request.batch_size = 2;
+      request.images = 2;
+      request.past_len = 6;
+      const Workload step = resolve(request, spec);
+      const auto source = random_weights(1);
+      const Session session(spec, *source,
+                            {Backend::eigen, HeldType::float32, RowRange::both, 2, attention});
+      const RunCounts run = count_run(session, step);
+      const Figures counted = test::count(spec, step).figures;
+      CHECK(run.matrix_flops == counted.forward.matrix_flops);
+      CHECK(run.kv_cache_bytes == counted.kv_cache_bytes);
+      CHECK(run.arena_peak_bytes == counted.peak_activation_bytes);
+    }
+  }
+}
+
 TEST_CASE("image towers have equal counts") {
   for (const char* const name :
        {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",

@@ -143,6 +143,70 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
   }
 }
 
+TEST_CASE("images of Llama 3.2 Vision cost the FLOPs and the cache of the reference code") {
+  const auto folder = data_folder() / "golden/models/mllama_images";
+  const ModelSpec spec = load_model(folder.string()).spec;
+  const nlohmann::json reference = read_json(folder / "reference.json");
+  WorkloadRequest request;
+  request.batch_size = reference.at("sequences");
+  request.seq_len = reference.at("tokens");
+  const Figures text = count(spec, resolve(request, spec)).figures;
+  CHECK(text.parameters == reference.at("parameters").get<std::int64_t>());
+  CHECK(text.forward.matrix_flops == reference.at("flops_of_text").get<std::int64_t>());
+  request.images = reference.at("images");
+  const Workload prompt = resolve(request, spec);
+  const Figures figures = count(spec, prompt).figures;
+  // The class multiplies each image's mask of 4 · 16 rows with itself.
+  const Integer masks = 4 * Integer{2} * 64 * 64;
+  CHECK(figures.forward.matrix_flops + masks == reference.at("flops").get<std::int64_t>());
+  const Integer elements = reference.at("cache_elements").get<std::int64_t>();
+  CHECK(figures.kv_cache_bytes == elements * bytes_of(prompt.kv_dtype));
+  const Figures step = count(spec, decode_step(prompt, 1)).figures;
+  CHECK(step.forward.matrix_flops == reference.at("flops_of_step").get<std::int64_t>());
+  // A step's cache holds the images' keys and values too, and those of one more token: of 3 layers,
+  // 2 sequences, K and V of 2 heads of 8.
+  CHECK(step.kv_cache_bytes - figures.kv_cache_bytes ==
+        Integer{3} * 2 * 2 * 2 * 8 * bytes_of(prompt.kv_dtype));
+  request.phase = Phase::decode;
+  request.past_len = request.seq_len;
+  request.seq_len = 1;
+  CHECK(count(spec, resolve(request, spec)).figures.kv_cache_bytes == step.kv_cache_bytes);
+}
+
+TEST_CASE("Llama 3.2 Vision's images of any size become 4 tiles, as many as they fill of them") {
+  // get_optimal_tiled_canvas of transformers' models/mllama with tiles of 560 pixels (11B and 90B).
+  auto config = read_json(data_folder() / "golden/models/mllama_images/config.json");
+  config["vision_config"]["image_size"] = 560;
+  config["vision_config"]["patch_size"] = 14;
+  const ModelSpec spec = spec_of(config);
+  struct Canvas {
+    ImageSize size;
+    std::int64_t rows;
+    std::int64_t columns;
+  };
+  for (const Canvas& canvas : {Canvas{{100, 200}, 1, 1},
+                               {{560, 560}, 1, 1},
+                               {{561, 560}, 2, 1},
+                               {{480, 640}, 1, 2},
+                               {{1000, 300}, 2, 1},
+                               {{3000, 4000}, 2, 2},
+                               {{2000, 400}, 4, 1},
+                               {{300, 1500}, 1, 3}}) {
+    CAPTURE(canvas.size.height);
+    CAPTURE(canvas.size.width);
+    WorkloadRequest request;
+    request.images = 1;
+    request.image_size = canvas.size;
+    const Workload workload = resolve(request, spec);
+    REQUIRE(workload.images.tilings.size() == 1);
+    CHECK(workload.images.tilings.front().tile_rows == canvas.rows);
+    CHECK(workload.images.tilings.front().tile_columns == canvas.columns);
+    CHECK(workload.images.totals.images == 4);
+    CHECK(workload.images.totals.tokens == 1);
+    CHECK(workload.enc_seq_len == 4 * 1601);  // 40 · 40 patches and a class token each
+  }
+}
+
 TEST_CASE("an image of Kimi K3 has at most 65,536 patches") {
   // kimi_k3_vision_processing.py with its in_patch_limit: 216 × 286 patches, 258 × 258 of a larger
   // image.

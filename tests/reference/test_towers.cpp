@@ -143,7 +143,7 @@ TEST_CASE("a text of Llama 3.2 Vision skips the layers that read an image") {
   const std::vector<std::size_t> skipped{0, 1, 0, 1};  // its cross_attention_layers are 1 and 3
   CHECK(spec.decoder->variant_of_layer == skipped);
   CHECK(spec.decoder->attention_of(1).kind == AttentionKind::none);
-  CHECK(spec.decoder->ffn_of(1).kind == FfnKind::none);
+  CHECK(spec.decoder->ffn_of(1).kind == FfnKind::gated);
   auto config = read_json(tiny_config("mllama"));
   for (const auto& layers : std::vector<nlohmann::json>{{1, 1}, {4}, {0, 1, 2, 3}}) {
     config["text_config"]["cross_attention_layers"] = layers;

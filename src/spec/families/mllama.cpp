@@ -1,13 +1,16 @@
 // Llama 3.2 Vision: Llama with layers of cross-attention to an image, which a text without images
-// skips (arXiv 2407.21783, section 7; transformers, models/mllama).
+// skips, and a tower that reads all tiles of an image at once (arXiv 2407.21783, section 7;
+// transformers, models/mllama).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "../decoder.h"
 #include "../towers/tower_names.h"
 #include "../towers/tower_weights.h"
 #include "../towers/wrapper.h"
+#include "headroom/tiled_tower.h"
 
 namespace headroom::detail {
 namespace {
@@ -29,47 +32,29 @@ std::vector<std::int64_t> read_cross_layers(ConfigReader& config, std::int64_t n
   return layers;
 }
 
-/// Counts a layer of cross-attention with its network.
-void count_cross_layer(ModelSpec& spec, std::int64_t layer) {
-  const StackSpec& stack = *spec.decoder;
-  const AttentionSpec& attention = stack.self_attention;
-  const std::int64_t width = spec.hidden_size;
-  const std::int64_t query = attention.num_attention_heads * attention.head_dim;
-  const std::int64_t key = attention.num_key_value_heads * attention.head_dim;
-  const std::int64_t inner = stack.ffn.intermediate_size;
-  const auto add = [&](const char* name, std::vector<std::int64_t> shape, WeightRole role) {
-    spec.counted_only.push_back({fmt::format("decoder.image_layers.{}.{}", layer, name),
-                                 std::move(shape), role, 1, ModelPart::text, CountedUse::loaded});
-  };
-  add("cross_attention.query.weight", {query, width}, WeightRole::attention);
-  add("cross_attention.key.weight", {key, width}, WeightRole::attention);
-  add("cross_attention.value.weight", {key, width}, WeightRole::attention);
-  add("cross_attention.output.weight", {width, query}, WeightRole::attention);
-  add("cross_attention.gate", {1}, WeightRole::attention);
-  add("cross_attention.query_norm.weight", {attention.head_dim}, WeightRole::norm);
-  add("cross_attention.key_norm.weight", {attention.head_dim}, WeightRole::norm);
-  add("attention_norm.weight", {width}, WeightRole::norm);
-  add("mlp_norm.weight", {width}, WeightRole::norm);
-  add("mlp.gate.weight", {inner, width}, WeightRole::mlp);
-  add("mlp.up.weight", {inner, width}, WeightRole::mlp);
-  add("mlp.down.weight", {width, inner}, WeightRole::mlp);
-  add("mlp.output_gate", {1}, WeightRole::mlp);
+/// Attention of a layer to images: norms of queries and keys, no positions.
+AttentionSpec attention_to_images(const StackSpec& stack) {
+  AttentionSpec attention = stack.self_attention;
+  attention.causal = false;
+  attention.rotary = false;
+  attention.query_key_norm = QueryKeyNormSpec{stack.norm, QueryKeyNormScope::each_head};
+  return attention;
 }
 
-/// Counts the layers of cross-attention, which do nothing to a text: neither attention nor network.
-void skip_cross_layers(ModelSpec& spec, const std::vector<std::int64_t>& layers) {
+/// Gives the layers of cross-attention, which a text without images skips, no self-attention.
+void set_cross_layers(ModelSpec& spec, const std::vector<std::int64_t>& layers) {
   StackSpec& stack = *spec.decoder;
-  LayerVariant skipped;
-  skipped.self_attention.causal = true;
-  skipped.self_attention.kind = AttentionKind::none;
-  skipped.ffn.kind = FfnKind::none;
-  stack.variants.push_back(skipped);
+  stack.cross_attention = attention_to_images(stack);
+  LayerVariant crossing{stack.self_attention, stack.ffn};
+  crossing.self_attention.kind = AttentionKind::none;
+  stack.variants.push_back(crossing);
   stack.variant_of_layer.assign(static_cast<std::size_t>(stack.num_layers), 0);
   for (const std::int64_t layer : layers) {
-    count_cross_layer(spec, layer);
     stack.variant_of_layer[static_cast<std::size_t>(layer)] = 1;
   }
 }
+
+constexpr const char* kPlaceholders = "embeddings.placeholders.weight";
 
 void read_mllama_text(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
@@ -80,10 +65,9 @@ void read_mllama_text(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   const std::vector<std::int64_t> layers = read_cross_layers(config, spec.decoder->num_layers);
-  if (!layers.empty()) skip_cross_layers(spec, layers);
-  constexpr std::int64_t kImageRows = 8;  // behind the vocabulary, for placeholders
-  spec.counted_only.push_back({"embeddings.placeholders.weight",
-                               {kImageRows, spec.hidden_size},
+  if (!layers.empty()) set_cross_layers(spec, layers);
+  spec.counted_only.push_back({kPlaceholders,
+                               {kPlaceholderRows, spec.hidden_size},
                                kEmbedding,
                                1,
                                ModelPart::text,
@@ -91,77 +75,160 @@ void read_mllama_text(ConfigReader& config, ModelSpec& spec) {
   spec.assumptions.push_back("layers of cross-attention read images alone: a text skips them");
 }
 
-/// Tables of positions of Llama 3.2's tower: of patches, of tiles, and of patches in tiles. Gates
-/// of one number each scale them.
-void count_positions(ConfigReader& vision, const PatchGrid& grid, std::int64_t width,
-                     TowerWeights& tower) {
+/// Canvases of an image in tiles of `side` pixels: supported_aspect_ratios, rows first.
+TileList read_canvases(ConfigReader& vision, std::int64_t side, std::int64_t most_tiles) {
+  // MllamaVisionConfig's, of at most 4 tiles.
+  std::vector<std::array<std::int64_t, 2>> ratios{{1, 1}, {1, 2}, {1, 3}, {1, 4},
+                                                  {2, 1}, {2, 2}, {3, 1}, {4, 1}};
+  if (vision.is_list("supported_aspect_ratios")) {
+    ratios.clear();
+    for (const auto& [rows, columns] : vision.pairs("supported_aspect_ratios")) {
+      ratios.push_back({rows, columns});
+    }
+  }
+  TileList canvases;
+  for (const auto& [rows, columns] : ratios) {
+    if (rows < 1 || columns < 1 || rows > most_tiles / columns) {
+      vision.fail("supported_aspect_ratios", "has an image of more than max_num_tiles, or of none",
+                  "list rows and columns of tiles, as many as max_num_tiles or fewer");
+    }
+    canvases.heights.push_back(product(vision, "image_size", rows, side));
+    canvases.widths.push_back(product(vision, "image_size", columns, side));
+  }
+  return canvases;
+}
+
+/// Layers whose output the projector reads beside that of the last.
+std::vector<std::int64_t> read_joined_layers(ConfigReader& vision, std::int64_t num_layers) {
+  std::vector<std::int64_t> layers = vision.counts("intermediate_layers_indices");
+  if (!vision.is_list("intermediate_layers_indices")) layers = {3, 7, 15, 23, 30};
+  for (std::int64_t& layer : layers) {
+    if (layer >= num_layers) {
+      vision.fail("intermediate_layers_indices", "names a layer that the tower lacks",
+                  "list layers from 0 to num_hidden_layers - 1");
+    }
+    ++layer;
+  }
+  return layers;
+}
+
+/// Layers of the tower, and those with gates behind them.
+StackSpec read_tower_layers(ConfigReader& vision, std::int64_t width) {
+  StackSpec stack;
+  const std::int64_t local = vision.layers_or({"num_hidden_layers"}, 32);
+  const bool has_gated = vision.count_or({"num_global_layers"}, 8) > 0;
+  const std::int64_t gated = has_gated ? vision.layers_or({"num_global_layers"}, 8) : 0;
+  stack.num_layers = local + gated;
+  stack.self_attention = multi_head_attention(vision, "attention_heads",
+                                              vision.size_or({"attention_heads"}, 16), width);
+  stack.ffn = {FfnKind::plain, vision.size_or({"intermediate_size"}, 5120),
+               read_activation(vision, {"hidden_act"}, ActivationKind::gelu), true};
+  stack.norm = {NormKind::layer_norm, true, vision.number_or({"norm_eps"}, 1e-5)};
+  stack.final_norm = NormSpec{NormKind::layer_norm, true, 1e-5};  // of the class
+  if (gated == 0) return stack;
+  stack.variants.push_back({stack.self_attention, stack.ffn});
+  stack.variant_of_layer.assign(static_cast<std::size_t>(stack.num_layers), 1);
+  std::fill_n(stack.variant_of_layer.begin(), local, 0);
+  return stack;
+}
+
+ImageSpec read_tile(ConfigReader& vision) {
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 448, 14);
+  const auto sides = vision.sides_or("image_size", 448);
+  const auto patch = vision.sides_or("patch_size", 14);
+  if (sides[0] != sides[1] || patch[0] != patch[1]) {
+    vision.fail("image_size", "has sides that differ", "use square tiles and patches");
+  }
+  ImageSpec image;
+  image.image_size = sides[0];
+  image.patch_size = patch[0];
+  image.num_channels = grid.elements / (patch[0] * patch[0]);
+  image.prefix = PrefixTokens::class_token;
+  image.patch_bias = false;
+  return image;
+}
+
+std::int64_t read_most_tiles(ConfigReader& vision) {
+  constexpr std::int64_t kMost = 1024;  // published towers have 4; each is listed
   const std::int64_t tiles = vision.size_or({"max_num_tiles"}, 4);
-  constexpr std::int64_t kRatios = 8;  // MllamaVisionConfig's supported_aspect_ratios
-  const std::int64_t ratios = vision.is_list("supported_aspect_ratios")
-                                  ? vision.entries_or_one("supported_aspect_ratios")
-                                  : kRatios;
-  const std::int64_t rows = grid.patches + 1;
-  tower.add("position_embeddings.weight", {rows, width}, kEmbedding);
-  tower.add("position_embeddings.gate", {1}, kEmbedding);
-  const std::int64_t placed = product(vision, "max_num_tiles", tiles, rows);
-  tower.add("tile_position_embeddings.weight",
-            {ratios + 1, product(vision, "hidden_size", placed, width)}, kEmbedding);
-  for (const std::string name : {"first_tile_embeddings", "last_tile_embeddings"}) {
-    tower.add(name + ".weight", {ratios + 1, product(vision, "max_num_tiles", tiles, width)},
-              kEmbedding);
-    tower.add(name + ".gate", {1}, kEmbedding);
+  if (tiles <= kMost) return tiles;
+  vision.fail("max_num_tiles", "is above 1024", "use fewer tiles");
+}
+
+TowerSpec read_canvas_tower(ConfigReader& vision) {
+  TowerSpec tower;
+  tower.hidden_size = vision.size_or({"hidden_size"}, 1280);
+  tower.embedding.input = InputKind::patches;
+  tower.embedding.image = read_tile(vision);
+  tower.embedding.norm = NormSpec{NormKind::layer_norm, true, 1e-5};  // of the class
+  tower.position.kind = PositionKind::learned;
+  tower.position.max_position_embeddings = tower.embedding.image->num_tokens();
+  tower.stack = read_tower_layers(vision, tower.hidden_size);
+  tower.rule = ImageRule::tiles_of_best_fit;
+  tower.most_tiles = read_most_tiles(vision);
+  tower.tiles = read_canvases(vision, tower.embedding.image->image_size, tower.most_tiles);
+  tower.projector.feature_layers = read_joined_layers(vision, local_layers(tower));
+  tower.projector.rows = FeatureRows::all;
+  return tower;
+}
+
+/// Throws if a row of the tower's features has not the width that the config states, or if the
+/// tables of positions have too many numbers to count.
+void require_sizes(ConfigReader& vision, const TowerSpec& tower) {
+  const auto features = std::ssize(tower.projector.feature_layers) + 1;
+  const std::int64_t width = product(vision, "hidden_size", features, tower.hidden_size);
+  if (vision.size_or({"vision_output_dim"}, 7680) != width) {
+    vision.fail("vision_output_dim", "is not that of the layers that it joins",
+                fmt::format("write {} for {} layers of hidden_size", width, features));
+  }
+  const std::int64_t rows =
+      product(vision, "max_num_tiles", tower.most_tiles, padded_rows_of_tile(tower));
+  const std::int64_t row = product(vision, "hidden_size", rows, tower.hidden_size);
+  static_cast<void>(
+      product(vision, "supported_aspect_ratios", std::ssize(tower.tiles.heights) + 1, row));
+}
+
+/// The placeholder of images: a token, or the first row behind the vocabulary.
+void read_placeholder(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kToken = 128256;  // MllamaConfig's
+  const std::int64_t token = config.count_or({"image_token_index"}, kToken);
+  if (!config.has("image_token_index")) spec.tower_tokens.push_back(token);
+  if (token < spec.embedding.vocab_size) return;
+  if (attends_to_images(spec)) {
+    std::erase_if(spec.counted_only,
+                  [](const CountedWeight& weight) { return weight.path == kPlaceholders; });
+  }
+  spec.embedding.placeholder_id = 0;  // whose row those behind the vocabulary replace
+  if (token > spec.embedding.vocab_size) {
+    spec.not_run = "its images' placeholder is not the first row behind the vocabulary";
   }
 }
 
-void count_mllama_tower(ConfigReader& config, ModelSpec& spec) {
+void read_mllama_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
-  TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1280);
-  layers.inner = vision.size_or({"intermediate_size"}, 5120);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 32);
-  layers.qkv_bias = false;
-  layers.output_bias = false;
-  const std::int64_t global = vision.count_or({"num_global_layers"}, 8);
-  const std::int64_t output = vision.size_or({"vision_output_dim"}, 7680);
-  const PatchGrid grid = read_patch_grid(vision, "num_channels", 448, 14);
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.add("patch_embeddings.weight", {layers.width, grid.elements}, kEmbedding);
-  tower.add("class_token", {layers.width}, kEmbedding);
-  count_positions(vision, grid, layers.width, tower);
-  tower.norm(NormKind::layer_norm, "first_norm", layers.width);
-  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
-  tower.layers(layers);
-  if (global > 0) {
-    layers.path = "global_layers";
-    layers.count = global;
-    tower.layers(layers);
-    tower.add("global_layers.attention_gate", {1}, WeightRole::attention, global);
-    tower.add("global_layers.mlp_gate", {1}, WeightRole::mlp, global);
-  }
-  vision.ignore({"attention_heads", "intermediate_layers_indices", "norm_eps"});
+  TowerSpec tower = read_canvas_tower(vision);
+  require_sizes(vision, tower);
   ignore_tower_keys(vision);
   vision.finish();
-  TowerWeights projector(spec, ModelPart::projector);
-  projector.linear("linear", output, spec.hidden_size, WeightRole::projector);
+  tower.projector.steps.emplace_back(LinearStep{"linear", spec.hidden_size, true});
+  if (tower.most_tiles == 1) spec.not_run = "its images are single tiles";
+  spec.tower = std::move(tower);
+  read_placeholder(config, spec);
 }
 
 // Eight rows of placeholders follow those of the vocabulary.
 constexpr NameRule kMllamaText[] = {
     {"embeddings.word_embeddings.%", "embed_tokens.%", part(0)},
     {"embeddings.placeholders.%", "embed_tokens.%", part(1)},
-    {"decoder.image_layers.{i}.attention_norm.%", "layers.{i}.input_layernorm.%"},
-    {"decoder.image_layers.{i}.cross_attention.query.%", "layers.{i}.cross_attn.q_proj.%"},
-    {"decoder.image_layers.{i}.cross_attention.key.%", "layers.{i}.cross_attn.k_proj.%"},
-    {"decoder.image_layers.{i}.cross_attention.value.%", "layers.{i}.cross_attn.v_proj.%"},
-    {"decoder.image_layers.{i}.cross_attention.output.%", "layers.{i}.cross_attn.o_proj.%"},
-    {"decoder.image_layers.{i}.cross_attention.query_norm.%", "layers.{i}.cross_attn.q_norm.%"},
-    {"decoder.image_layers.{i}.cross_attention.key_norm.%", "layers.{i}.cross_attn.k_norm.%"},
-    {"decoder.image_layers.{i}.cross_attention.gate", "layers.{i}.cross_attn_attn_gate"},
-    {"decoder.image_layers.{i}.mlp_norm.%", "layers.{i}.post_attention_layernorm.%"},
-    {"decoder.image_layers.{i}.mlp.gate.%", "layers.{i}.mlp.gate_proj.%"},
-    {"decoder.image_layers.{i}.mlp.up.%", "layers.{i}.mlp.up_proj.%"},
-    {"decoder.image_layers.{i}.mlp.down.%", "layers.{i}.mlp.down_proj.%"},
-    {"decoder.image_layers.{i}.mlp.output_gate", "layers.{i}.cross_attn_mlp_gate"},
+    {"decoder.layers.cross_attention_norm.%", "layers.{}.input_layernorm.%"},
+    {"decoder.layers.cross_attention.query.%", "layers.{}.cross_attn.q_proj.%"},
+    {"decoder.layers.cross_attention.key.%", "layers.{}.cross_attn.k_proj.%"},
+    {"decoder.layers.cross_attention.value.%", "layers.{}.cross_attn.v_proj.%"},
+    {"decoder.layers.cross_attention.output.%", "layers.{}.cross_attn.o_proj.%"},
+    {"decoder.layers.cross_attention.query_norm.%", "layers.{}.cross_attn.q_norm.%"},
+    {"decoder.layers.cross_attention.key_norm.%", "layers.{}.cross_attn.k_norm.%"},
+    {"decoder.layers.cross_attention_gate", "layers.{}.cross_attn_attn_gate"},
+    {"decoder.layers.mlp_gate", "layers.{}.cross_attn_mlp_gate"},
 };
 
 }  // namespace
@@ -171,7 +238,7 @@ std::vector<Family> mllama_families() {
                           .classes = {"MllamaForConditionalGeneration"},
                           .bare_classes = {"MllamaModel"},
                           .text_type = "mllama_text_model",
-                          .count_towers = count_mllama_tower,
+                          .count_towers = read_mllama_tower,
                           .tying = HeadTying::text,
                           .names = wrapped_mllama_names()}),
           {.model_types = {"mllama_text_model"},
