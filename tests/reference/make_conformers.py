@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from make_towers import AUDIO, SOUND_BEGINS, doubled, draw_weights, generate, pixels, record
+from make_towers import AUDIO, SOUND_BEGINS, draw_weights, generate, pixels, record
 from safetensors.torch import load_file, save_file
 from torch.utils.flop_counter import FlopCounterMode
 from tower_configs import GEMMA4_TEXT
@@ -153,24 +153,22 @@ def vision_tower_left_out():
 
 
 def record_sound(model, inputs):
-    """Outputs of the model, and its audio tokens with their padding."""
+    """Outputs of the model, its audio tokens, and of Gemma 3n those of its Conformer's layers."""
     kept = {}
-    place = model.model.get_placeholder_mask
 
-    def keep(*arguments, **options):
-        if options.get("audio_features") is not None:
-            kept.update(audio_features=options["audio_features"].flatten(0, 1))
-        return place(*arguments, **options)
+    def keep_tokens(_module, _inputs, named, output):
+        if named.get("input_ids") is None:  # not an embedding of hard tokens
+            kept.update(audio_features=output.flatten(0, 1))
 
+    hooks = [model.model.embed_audio.register_forward_hook(keep_tokens, with_kwargs=True)]
     if is_gemma3n(model):
-        model.model.get_placeholder_mask = keep
-        model.double()
-        with torch.no_grad():
-            return {"logits": model(**doubled(inputs)).logits, **kept}
-    hook = model.model.embed_audio.register_forward_hook(
-        lambda _module, _inputs, output: kept.update(audio_features=output.flatten(0, 1)))
+        for i, layer in enumerate(model.model.audio_tower.conformer):
+            hooks.append(layer.register_forward_hook(
+                lambda _module, _inputs, output, i=i: kept.update(
+                    {f"audio.layers.{i}.output": output})))
     outputs = record(model, dict(inputs))
-    hook.remove()
+    for hook in hooks:
+        hook.remove()
     return {**outputs, **kept}
 
 
