@@ -3,8 +3,10 @@
 #
 # usage: coverage.sh [CTEST ARGS...]
 #
-# Builds in build/coverage, runs CTest there, and prints a table by module; the uncovered branches of
-# base, checkpoint and spec go to build/coverage/missed.txt.
+# Needs clang and its llvm-profdata and llvm-cov (Debian's clang and llvm). Builds in
+# build/coverage, runs each test program there and CTest's other tests, such as the golden cases and
+# the fuzzers' corpora, and prints a table by module; branches that no test takes go to
+# build/coverage/missed.txt. CTEST ARGS narrow the other tests: -R '^(golden|fuzz)'.
 set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=$root/build/coverage
@@ -17,13 +19,18 @@ cmake --build "$build" -- --quiet
 
 rm -rf "$build/profiles"
 # Four files a program, which its runs merge into.
-LLVM_PROFILE_FILE="$build/profiles/%4m.profraw" ctest --test-dir "$build" -j "$(nproc)" "$@" |
-  tail -n 20 || echo 'some tests failed' >&2
-llvm-profdata merge -o "$build/all.profdata" "$build"/profiles/*.profraw
-programs=()
-for program in "$build"/headroom "$build"/headroom_*; do
-  [[ -x $program && -f $program ]] && programs+=(-object "$program")
+export LLVM_PROFILE_FILE="$build/profiles/%4m.profraw" OMP_WAIT_POLICY=passive
+# CTest would start the test programs once a case, and each run merges a profile of all code.
+for program in "$build"/headroom_*_tests; do
+  "$program" --minimal || echo "$program: some cases failed" >&2
 done
-llvm-cov export -format=text -skip-functions -instr-profile "$build/all.profdata" "${programs[@]}" \
+ctest --test-dir "$build" -j "$(nproc)" -E '^[a-z_]+: ' "$@" | tail -n 20 ||
+  echo 'some tests failed' >&2
+llvm-profdata merge -o "$build/all.profdata" "$build"/profiles/*.profraw
+objects=("$build/headroom")
+for program in "$build"/headroom_*; do
+  [[ -x $program && -f $program ]] && objects+=(-object "$program")
+done
+llvm-cov export -format=text -skip-functions -instr-profile "$build/all.profdata" "${objects[@]}" \
   "$root/src" "$root/include" >"$build/coverage.json"
 python3 "$root/tests/coverage.py" "$build/coverage.json" "$root" "$build/missed.txt"

@@ -113,11 +113,10 @@ std::string without_python_words(std::string_view text) {
   return result;
 }
 
-/// nlohmann's message without its error number.
+/// nlohmann's message without its error number, which it begins with: "[json.exception.…] …".
 std::string reason(const json::parse_error& error) {
   const std::string_view text = error.what();
-  const auto bracket = text.find("] ");
-  return std::string(bracket == std::string_view::npos ? text : text.substr(bracket + 2));
+  return std::string(text.substr(text.find("] ") + 2));
 }
 
 }  // namespace

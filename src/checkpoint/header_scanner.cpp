@@ -29,7 +29,7 @@ char HeaderScanner::peek() {
 }
 
 bool HeaderScanner::accept(char wanted) {
-  if (peek() != wanted || at_ == json_.size()) return false;
+  if (peek() != wanted) return false;
   ++at_;
   return true;
 }

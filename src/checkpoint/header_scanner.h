@@ -20,7 +20,7 @@ class HeaderScanner {
 
   /// The next character; 0 at the end.
   [[nodiscard]] char peek();
-  /// Skips `wanted` if it comes next.
+  /// Skips `wanted`, which is not 0, if it comes next.
   bool accept(char wanted);
   void expect(char wanted);
   /// Throws unless the text ends here.

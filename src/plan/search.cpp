@@ -27,7 +27,8 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 /// `fixed` if given, otherwise all `values`.
 template <class Value>
 std::vector<Value> choices(const std::optional<Value>& fixed, std::vector<Value> values) {
-  return fixed ? std::vector<Value>{*fixed} : values;
+  if (fixed) return {*fixed};
+  return values;
 }
 
 /// Decisions that set the cost of one pass; plans of one cell share it.

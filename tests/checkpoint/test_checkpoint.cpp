@@ -3,7 +3,9 @@
 
 #include "checkpoint.h"
 #include "checkpoint/weight_files.h"
+#include "model_files.h"
 #include "safetensors_writer.h"
+#include "shard_index.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -36,9 +38,12 @@ float value_of(const Checkpoint& weights, const std::string& name) {
   return value;
 }
 
-/// The place of the error from opening the folder, relative to the folder.
+/// The place of the error from opening the folder, relative to the folder; both readers of folders
+/// agree about the file.
 std::string place_of(const TempFolder& folder) {
   const Error error = input_error_of([&] { Checkpoint weights(folder.path()); });
+  const Error other = input_error_of([&] { ModelFiles files(folder.path()); });
+  CHECK(error.where().starts_with(other.where()));
   const std::string start = folder.path().string();
   REQUIRE(error.where().starts_with(start));
   return error.where().substr(start.size());
@@ -113,6 +118,7 @@ TEST_CASE("the error names a missing or damaged shard") {
 TEST_CASE("index and shards must list exactly the same tensors") {
   CHECK(place_with_map(R"({"a":"one.safetensors","b":"two.safetensors","c":"two.safetensors"})") ==
         "/two.safetensors: c");
+  CHECK(place_with_map(R"({"a":"two.safetensors"})") == "/two.safetensors: b");
   CHECK(place_with_map(R"({"a":"two.safetensors","b":"two.safetensors"})") ==
         "/two.safetensors: a");
   CHECK(place_with_map(R"({"a":"two.safetensors","b":"one.safetensors"})") ==
@@ -170,4 +176,47 @@ TEST_CASE("every reference checkpoint and every file of expected outputs is read
     CHECK_FALSE(SafetensorsFile(model / "expected.safetensors").tensors().empty());
   }
   CHECK(golden_models().size() >= 3);
+}
+
+TEST_CASE("a file that changes after it was opened is an error") {
+  const TempFolder folder;
+  write_tensor(folder / "model.safetensors", "w", 3.0F);
+  const Checkpoint weights(folder.path());
+  const ModelFiles files(folder.path());
+  CHECK_NOTHROW(weights.require_unchanged());
+  CHECK_NOTHROW(files.require_unchanged());
+  write_file(folder / "model.safetensors", "shorter");
+  const std::string file = (folder / "model.safetensors").string();
+  CHECK(input_error_of([&] { weights.require_unchanged(); }).where() == file);
+  CHECK(input_error_of([&] { files.require_unchanged(); }).where() == file);
+}
+
+TEST_CASE("an index's sums are whole numbers, however they are written, or unknown") {
+  const TempFolder folder;
+  const auto size_in = [&](const std::string& metadata) {
+    write_file(folder / kIndex, "{" + metadata + R"("weight_map":{"a":"absent.safetensors"}})");
+    const ShardIndexSummary summary = summarize_shard_index(folder / kIndex);
+    CHECK(summary.tensors == 1);
+    CHECK(summary.absent_files == 1);
+    return summary.total_size;
+  };
+  CHECK(size_in(R"("metadata":{"total_size":8},)") == 8);
+  CHECK(size_in(R"("metadata":{"total_size":8.0},)") == 8);
+  for (const char* metadata :
+       {"", R"("metadata":3,)", R"("metadata":{},)", R"("metadata":{"total_size":"8"},)",
+        R"("metadata":{"total_size":-8},)", R"("metadata":{"total_size":8.5},)",
+        R"("metadata":{"total_size":1e300},)"}) {
+    CAPTURE(metadata);
+    CHECK_FALSE(size_in(metadata).has_value());
+  }
+}
+
+TEST_CASE("a config in the place of an index is refused by what it is, a huge file unread") {
+  const TempFolder folder;
+  write_file(folder / kIndex, R"({"model_type":"llama"})");
+  const Error config = input_error_of([&] { (void)read_shard_index(folder / kIndex); });
+  CHECK(config.message().find("config") != std::string::npos);
+  fs::resize_file(folder / kIndex, 100'000'001);  // sparse: takes no space
+  const Error huge = input_error_of([&] { (void)read_shard_index(folder / kIndex); });
+  CHECK(huge.message().find("100000001 bytes") != std::string::npos);
 }

@@ -8,6 +8,10 @@
 #include <cstdint>
 #include <cstring>
 #include <random>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ggml_values.h"
@@ -284,6 +288,55 @@ TEST_CASE("the error names an unsupported type and its tensor") {
     CHECK(error.where() == "m.gguf: blk.0.x");
     CHECK(error.message().find("IQ2_XXS") != std::string::npos);
   }
+}
+
+TEST_CASE("exactly the types of codebooks, integers and rare quantisations have no values") {
+  std::set<std::string_view> without;
+  for (const GgmlTypeInfo& type : ggml_types()) {
+    if (!can_dequantise(type.type)) without.insert(type.name);
+  }
+  CHECK(without == std::set<std::string_view>{"I16", "I32", "I64", "I8", "IQ1_M", "IQ1_S", "IQ2_S",
+                                              "IQ2_XS", "IQ2_XXS", "IQ3_S", "IQ3_XXS", "NVFP4",
+                                              "Q1_0", "Q2_0", "TQ1_0"});
+}
+
+TEST_CASE("Q8_1 keeps the sum of its codes between scale and codes") {
+  Bytes block(36);
+  put_half(block, 0, kHalfQuarter);
+  put_half(block, 2, kHalfOne);  // the sum takes no part in the values
+  block[4] = 0x7F;
+  block[35] = 0x80;
+  const std::vector<float> values = values_of(GgmlType::q8_1, block);
+  CHECK(values.front() == 0.25F * 127);
+  CHECK(values.back() == 0.25F * -128);
+}
+
+TEST_CASE("float64 is rounded to float32") {
+  const double stored = 1.0 + 0x1p-30;
+  Bytes block(sizeof(stored));
+  std::memcpy(block.data(), &stored, sizeof(stored));
+  CHECK(values_of(GgmlType::f64, block) == std::vector<float>{1});
+}
+
+TEST_CASE("bytes and values of different counts are an error of the program") {
+  for (const auto& [bytes, count] : {std::pair<std::size_t, std::size_t>{33, 32}, {34, 31}}) {
+    const Bytes block(bytes);
+    std::vector<float> values(count);
+    try {
+      dequantise(GgmlType::q8_0, std::as_bytes(std::span(block)), values, "here");
+      FAIL("no error was thrown");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::internal);
+    }
+  }
+}
+
+TEST_CASE("a bad scale is found in any of many blocks") {
+  constexpr std::size_t kBlocks = 300;  // require_values checks 256 at a time
+  Bytes blocks(34 * kBlocks);
+  CHECK_NOTHROW(require_values(GgmlType::q8_0, std::as_bytes(std::span(blocks)), "here"));
+  put_half(blocks, 34 * (kBlocks - 1), 0x7E00);  // not a number
+  CHECK_THROWS_AS(require_values(GgmlType::q8_0, std::as_bytes(std::span(blocks)), "here"), Error);
 }
 
 TEST_CASE("a scale that is not finite is refused") {

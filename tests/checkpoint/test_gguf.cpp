@@ -215,6 +215,92 @@ TEST_CASE("values and keys that the format does not allow are refused") {
   CHECK(place(GgufWriter().add("general.alignment", 24U).str()) == "f: general.alignment");
   CHECK(place(GgufWriter().add("general.alignment", 0U).str()) == "f: general.alignment");
   CHECK(place(GgufWriter().add("general.alignment", "32").str()) == "f: general.alignment");
+  CHECK(place(GgufWriter().add("general.alignment", 1U << 31U).str()) == "f: general.alignment");
+  CHECK(place(GgufWriter().add(std::string(65536, 'k'), 1U).str()) == "f");
+  CHECK(parse(GgufWriter().add(std::string(65535, 'k'), 1U).str()).metadata.size() == 1);
+}
+
+TEST_CASE("a list is read as numbers of its own kind, or refused") {
+  const auto list_of = [](std::uint32_t type, const std::string& elements, std::uint64_t count) {
+    return GgufWriter().add_raw("l", 9, bytes_of(type) + bytes_of(count) + elements).str();
+  };
+  const auto read = [](const std::string& bytes, const auto& as) {
+    const GgufContent content = parse(bytes);
+    return as(std::get<GgufArray>(content.metadata.at("l")));
+  };
+  const auto integers = [](const GgufArray& list) { return list.integers("f: l"); };
+  const auto numbers = [](const GgufArray& list) { return list.numbers("f: l"); };
+  const auto flags = [](const GgufArray& list) { return list.flags("f: l"); };
+  const std::string words = list_of(8, gguf_text("a"), 1);
+  const std::string halves = list_of(12, bytes_of(0.5), 1);
+  CHECK(read(list_of(3, bytes_of(std::int16_t{-7}), 1), integers) == std::vector<std::int64_t>{-7});
+  CHECK(read(list_of(5, bytes_of(std::int32_t{-8}), 1), integers) == std::vector<std::int64_t>{-8});
+  CHECK(read(list_of(10, bytes_of(std::uint64_t{9}), 1), integers) == std::vector<std::int64_t>{9});
+  CHECK(read(list_of(1, bytes_of(std::int8_t{-6}), 1), integers) == std::vector<std::int64_t>{-6});
+  CHECK(read(list_of(2, bytes_of(std::uint16_t{5}), 1), integers) == std::vector<std::int64_t>{5});
+  CHECK(read(list_of(11, bytes_of(std::int64_t{-4}), 1), integers) ==
+        std::vector<std::int64_t>{-4});
+  CHECK(read(halves, numbers) == std::vector<double>{0.5});
+  const std::string above = list_of(10, bytes_of(std::uint64_t{1} << 63U), 1);
+  for (const std::string& bytes : {words, halves, above}) {
+    CHECK(input_error_of([&] { (void)read(bytes, integers); }).where() == "f: l");
+  }
+  CHECK(input_error_of([&] { (void)read(words, numbers); }).where() == "f: l");
+  CHECK(input_error_of([&] { (void)read(words, flags); }).where() == "f: l");
+}
+
+TEST_CASE("bytes of a shape fill whole blocks, and fit any file") {
+  using Shape = std::vector<std::int64_t>;
+  CHECK(ggml_bytes(GgmlType::f32, Shape{}) == 4);  // a scalar
+  CHECK(ggml_bytes(GgmlType::q8_0, Shape{2, 64}) == 2 * 2 * 34);
+  CHECK_FALSE(ggml_bytes(GgmlType::q8_0, Shape{}).has_value());
+  CHECK_FALSE(ggml_bytes(GgmlType::q8_0, Shape{64, 2}).has_value());
+  CHECK_FALSE(ggml_bytes(GgmlType::f32, Shape{-1}).has_value());
+  CHECK_FALSE(ggml_bytes(GgmlType::f32, Shape{1LL << 62, 4}).has_value());
+  CHECK(error_of([] { (void)info(static_cast<GgmlType>(4)); }).code() == ErrorCode::internal);
+}
+
+TEST_CASE("the files of a split are named by five digits, and each tensor is in one of them") {
+  CHECK(part_name("m-00001-of-00002.gguf")->number == "00001");
+  for (const char* name : {"m.gguf", "1-of-00002.gguf", "m-0000x-of-00002.gguf",
+                           "m-00001-of-0000x.gguf", "m-00001-of-2", "m-0000/-of-00002.gguf"}) {
+    CAPTURE(name);
+    CHECK_FALSE(part_name(name).has_value());
+  }
+  const TempFolder folder;
+  const std::string part = GgufWriter().add("split.count", 2U).tensor("w", {64}).str();
+  write_file(folder / "m-00001-of-00002.gguf", part);
+  write_file(folder / "m-00002-of-00002.gguf", part);
+  const Error twice = input_error_of([&] { (void)ModelFiles(folder.path()); });
+  CHECK(twice.where().ends_with("m-00002-of-00002.gguf: w"));
+  write_file(folder / "alone.gguf", part);
+  CHECK(input_error_of([&] { (void)ModelFiles(folder / "alone.gguf"); }).where() ==
+        (folder / "alone.gguf").string());
+}
+
+TEST_CASE("a number of files is a natural number up to 99,999") {
+  constexpr std::uint32_t kInt16 = 3;
+  const TempFolder folder;
+  const auto open = [&](GgufWriter writer) {
+    write_file(folder / "m.gguf", writer.tensor("w", {64}).str());
+    return ModelFiles(folder / "m.gguf").tensors().size();
+  };
+  CHECK(open(GgufWriter().add("split.count", 0U)) == 1);
+  CHECK(open(GgufWriter().add_raw("split.count", kInt16, bytes_of(std::int16_t{1}))) == 1);
+  for (const GgufWriter& writer :
+       {GgufWriter().add("split.count", "2"), GgufWriter().add("split.count", 100'000U),
+        GgufWriter().add_raw("split.count", kInt16, bytes_of(std::int16_t{-1}))}) {
+    CHECK(input_error_of([&] { (void)open(writer); }).where() ==
+          (folder / "m.gguf").string() + ": split.count");
+  }
+}
+
+TEST_CASE("a constant of layers is a list of float32, and any other value is metadata") {
+  const TempFolder folder;
+  GgufWriter writer;
+  writer.add("xielu.beta", 1U).add("xielu.eps", std::vector<std::uint32_t>{1});
+  write_file(folder / "m.gguf", writer.tensor("w", {64}).str());
+  CHECK(ModelFiles(folder / "m.gguf").tensors().size() == 1);
 }
 
 TEST_CASE("the error names a tensor that exceeds the file or overlaps another") {
@@ -236,6 +322,7 @@ TEST_CASE("the error names a tensor that exceeds the file or overlaps another") 
   CHECK(place(with({1}, 0, ~std::uint64_t{0} - 31)) == "f: bad");  // offset + size wraps
   CHECK(place(GgufWriter().tensor("a", {8}).tensor("a", {8}).str()) == "f: a");
   CHECK(place(GgufWriter().tensor(std::string(65, 'x'), {8}).str()) == "f");
+  CHECK(place(GgufWriter().tensor("a\x1B", {8}).str()) == "f");
   CHECK(parse(GgufWriter().tensor(std::string(64, 'x'), {8}).str()).tensors.size() == 1);
 }
 

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -97,4 +98,52 @@ TEST_CASE("guards move with their files, and end with them") {
   files.erase(files.begin());
   CHECK(ones_in(files[0]) == kBytes);
   CHECK_NOTHROW(files[0].require_unchanged());
+}
+
+TEST_CASE("a file of the same size that was written later is an error, to the nanosecond") {
+  const TempFolder folder;
+  for (const auto later : {std::chrono::nanoseconds(1), std::chrono::nanoseconds(2'000'000'000)}) {
+    CAPTURE(later.count());
+    write_file(folder / "w", "1");
+    const fs::file_time_type second =
+        std::chrono::floor<std::chrono::seconds>(fs::last_write_time(folder / "w"));
+    fs::last_write_time(folder / "w", second);
+    const MappedFile file(folder / "w");
+    CHECK_NOTHROW(file.require_unchanged());
+    fs::last_write_time(folder / "w", second + later);
+    CHECK_THROWS_AS(file.require_unchanged(), Error);
+  }
+}
+
+TEST_CASE("a link that leads to another device later leaves the mapped file whole") {
+  const TempFolder folder;
+  write_file(folder / "w", std::string(kBytes, '1'));
+  fs::create_symlink(folder / "w", folder / "link");
+  const MappedFile file(folder / "link");
+  fs::remove(folder / "link");
+  fs::create_symlink("/dev/null", folder / "link");
+  CHECK_NOTHROW(file.require_unchanged());
+  CHECK(ones_in(file) == kBytes);
+}
+
+TEST_CASE("only a regular file is mapped, and an empty one has no bytes") {
+  const TempFolder folder;
+  for (const fs::path& path : {folder.path(), fs::path("/dev/null"), folder / "absent"}) {
+    CAPTURE(path);
+    CHECK(input_error_of([&] { const MappedFile file(path); }).where() == path.string());
+  }
+  write_file(folder / "empty", "");
+  const MappedFile empty(folder / "empty");
+  CHECK(empty.bytes().empty());
+  CHECK_NOTHROW(empty.require_unchanged());
+}
+
+TEST_CASE("more files than guards are mapped all the same") {
+  constexpr std::size_t kFiles = 4100;  // mapping_guard.cpp has 4,096 guards
+  const TempFolder folder;
+  write_file(folder / "w", "1");
+  std::vector<MappedFile> files;
+  for (std::size_t i = 0; i < kFiles; ++i) files.emplace_back(folder / "w");
+  CHECK(ones_in(files.back()) == 1);
+  CHECK_NOTHROW(files.back().require_unchanged());
 }

@@ -41,6 +41,11 @@ TEST_CASE("a tensor's entry must have its three keys, of the right types") {
   CHECK(header_place(R"({"w":{"dtype":"U8","shape":[8]}})") == "w");
   CHECK(header_place(R"({"w":{"dtype":8,"shape":[8],"data_offsets":[0,8]}})") == "w");
   CHECK(header_place(R"({"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8],"x":1}})") == "w");
+  CHECK(header_place(R"({"w":{"dtype":"U8","dtype":"U8","shape":[8],"data_offsets":[0,8]}})") ==
+        "w");
+  CHECK(header_place(R"({"w":{"shape":[8],"shape":[8],"dtype":"U8","data_offsets":[0,8]}})") ==
+        "w");
+  CHECK(header_place(R"({"w":{"data_offsets":[0,8],"data_offsets":[0,8],"dtype":"U8"}})") == "w");
   for (const std::string list : {"8", "\"8\"", "{}", "null", "[8.0]", "[\"8\"]", "[[8]]", "[true]",
                                  "[-8]", "[9223372036854775808]", "[99999999999999999999]"}) {
     CHECK(tensor_error("U8", list, "[0,8]") == "w");
@@ -57,6 +62,18 @@ TEST_CASE("the error names an unknown data type") {
 TEST_CASE("a duplicate tensor is refused, because one would hide the other") {
   const std::string w = entry("w", "U8", "[8]", "[0,8]");
   CHECK(header_place("{" + w + "," + w + "}").empty());
+  CHECK(header_place(R"({"__metadata__":{"a":"1","a":"2"}})", "").empty());
+}
+
+TEST_CASE("a tensor of more dimensions than any model has is refused") {
+  std::string ones = "1";
+  for (int i = 1; i < 65; ++i) ones += ",1";
+  const Error error = input_error_of([&] {
+    const std::string bytes =
+        safetensors_bytes("{" + entry("w", "U8", "[" + ones + "]", "[0,1]") + "}", "x");
+    (void)parse_safetensors(std::as_bytes(std::span(bytes)), "f");
+  });
+  CHECK(error.where() == "w");
 }
 
 TEST_CASE("a shape must match the bytes of its data") {

@@ -115,3 +115,8 @@ TEST_CASE("weights of other types are refused, and so are outputs of the wrong s
   const Error error = error_of([&] { copy_as_float32(stored.tensor(), room, "f: w"); });
   CHECK(error.code() == ErrorCode::internal);
 }
+
+TEST_CASE("whole numbers of 64 bits become their float32 values") {
+  const Stored stored(StoredType::int64, {3, 0, 0, 0, 0xFFFF, 0xFFFF, 0xFFFF, 0xFFFF});
+  CHECK(floats_of(stored.tensor()) == std::vector<float>{3, -1});
+}

@@ -66,7 +66,8 @@ TEST_CASE("positions whose sum with unused rows does not fit 64 bits are refused
 }
 
 TEST_CASE("text that is not JSON is refused with the file's name") {
-  for (const char* const text : {"", "{", "nonsense", "[1, 2", "{\"a\": }", "{\"a\": 1} x"}) {
+  for (const char* const text :
+       {"", "{", "nonsense", "[1, 2", "{\"a\": }", "{\"a\": 1} x", "{\"a\\"}) {
     CAPTURE(text);
     CHECK(text_error(text) == "config.json");
   }

@@ -83,6 +83,7 @@ TEST_CASE("control characters and malformed UTF-8 are shown as their bytes") {
                                    "31m")) == "\\xc2\\x9b31m");
   CHECK(printable(std::string_view("\xff\xc3")) == "\\xff\\xc3");
   CHECK(printable(std::string_view("\u202Egpj.exe")) == "\\xe2\\x80\\xaegpj.exe");
+  CHECK(printable(std::string_view("\u2067gpj.exe")) == "\\xe2\\x81\\xa7gpj.exe");
 }
 
 TEST_CASE("a document shows no control character of its text") {
@@ -163,6 +164,14 @@ TEST_CASE("a mistyped word gets the closest known one") {
   CHECK(similar_words("bert", known) == std::vector<std::string>{"bert-base", "bert-large"});
   CHECK(did_you_mean("something else entirely", known).empty());
   CHECK(did_you_mean("", known).empty());
+  CHECK(did_you_mean(std::string(65, 'a'), std::vector{std::string(66, 'a')}).empty());
+}
+
+TEST_CASE("at most three words are suggested") {
+  const std::vector<std::string> known{"--seq-a", "--seq-b", "--seq-c", "--seq-d"};
+  CHECK(did_you_mean("--seq", known) == "did you mean --seq-a or --seq-b or --seq-c?");
+  CHECK(related_words("--max-seq", known) ==
+        std::vector<std::string>{"--seq-a", "--seq-b", "--seq-c"});
 }
 
 TEST_CASE("an option that nothing is close to is found by a part of its name") {
@@ -172,6 +181,7 @@ TEST_CASE("an option that nothing is close to is found by a part of its name") {
   CHECK(did_you_mean_option("--sequence", known) == "did you mean --seq or --enc-seq?");
   CHECK(did_you_mean_option("--tokens", known) == "did you mean --token-ids or --new-tokens?");
   CHECK(did_you_mean_option("--sqe", known) == "did you mean --seq?");
+  CHECK(did_you_mean_option("--max-tok", known) == "did you mean --token-ids or --new-tokens?");
   CHECK(did_you_mean_option("--price", known).empty());
   CHECK(did_you_mean_option("--", known).empty());
 }

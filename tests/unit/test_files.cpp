@@ -1,12 +1,21 @@
 // Atomic writing of files, and the folder of the user's own files.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
+#include "descriptor.h"
 #include "headroom/error.h"
+#include "json_text.h"
 #include "output_file.h"
+#include "reading_limits.h"
 #include "support/data.h"
 #include "support/scratch.h"
 #include "user_folder.h"
@@ -25,14 +34,33 @@ mode_t mode_of(const fs::path& file) {
   return status.st_mode & 0777U;
 }
 
-Error error_of(const fs::path& file) {
+template <class Call>
+Error error_of_call(const Call& call) {
   try {
-    detail::write_file(file, "text");
+    call();
   } catch (const Error& error) {
     return error;
   }
   return {ErrorCode::internal, "nothing was thrown"};
 }
+
+Error error_of(const fs::path& file) {
+  return error_of_call([&] { detail::write_file(file, "text"); });
+}
+
+/// Makes `folder` the current folder for its lifetime.
+class ScratchCurrentFolder {
+ public:
+  explicit ScratchCurrentFolder(const fs::path& folder) : before_(fs::current_path()) {
+    fs::current_path(folder);
+  }
+  ScratchCurrentFolder(const ScratchCurrentFolder&) = delete;
+  ScratchCurrentFolder& operator=(const ScratchCurrentFolder&) = delete;
+  ~ScratchCurrentFolder() { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+};
 
 }  // namespace
 
@@ -114,6 +142,95 @@ TEST_CASE("a temporary file that a killed program left is removed, one in use is
   CHECK(test::read_file(folder.path() / "a.txt") == "a");
 }
 
+TEST_CASE("a name that resembles a temporary file's is the user's") {
+  const ScratchFolder folder;
+  const std::array names{".headroom-0123456789abcdeg.tmp",    // no hexadecimal digits
+                         ".headroom-0123456789abcdef.txt",    // another ending
+                         "_headroom-0123456789abcdef.tmp",    // another beginning
+                         ".headroom-0123456789abcdef0.tmp"};  // a digit too many
+  for (const char* name : names) (void)folder.write(name, "the user's");
+  detail::write_file(folder.path() / "report.txt", "text");
+  for (const char* name : names) CHECK(fs::exists(folder.path() / name));
+}
+
+TEST_CASE("under a temporary name, only the user's own regular files are removed") {
+  const ScratchFolder folder;
+  const fs::path target = folder.write("target.txt", "precious");
+  const fs::path link = folder.path() / ".headroom-0000000000000001.tmp";
+  const fs::path inner = folder.path() / ".headroom-0000000000000002.tmp";
+  const fs::path pipe = folder.path() / ".headroom-0000000000000003.tmp";
+  fs::create_symlink(target, link);
+  fs::create_directory(inner);
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const fs::path other = folder.write(".headroom-0000000000000004.tmp", "another user's");
+  const bool has_other_user = geteuid() == 0 && chown(other.c_str(), 1, 1) == 0;
+  detail::write_file(folder.path() / "report.txt", "text");
+  CHECK(test::read_file(target) == "precious");
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::is_directory(inner));
+  CHECK(fs::is_fifo(pipe));
+  CHECK(fs::exists(other) == has_other_user);
+}
+
+TEST_CASE("more outputs than a signal removes are written all the same") {
+  constexpr std::size_t kOutputs = 6;  // a signal's handler knows four
+  const ScratchFolder folder;
+  {
+    std::vector<detail::OutputFile> outputs;
+    for (std::size_t i = 0; i < kOutputs; ++i) {
+      outputs.emplace_back(folder.path() / std::to_string(i));
+      outputs.back().write(std::to_string(i));
+    }
+    for (detail::OutputFile& output : outputs) output.commit();
+  }
+  for (std::size_t i = 0; i < kOutputs; ++i) {
+    CHECK(test::read_file(folder.path() / std::to_string(i)) == std::to_string(i));
+  }
+  CHECK(folder.files() == kOutputs);
+}
+
+TEST_CASE("a path that is too long for the system is an error that names it") {
+  fs::path file = "/";
+  while (file.native().size() < std::size_t{2} * PATH_MAX) file /= std::string(NAME_MAX, 'a');
+  const Error error = error_of(file);
+  CHECK(error.code() == ErrorCode::missing_resource);
+  CHECK(error.where() == file.string());
+}
+
+TEST_CASE("a partial output whose name a folder has is an error that names it") {
+  const ScratchFolder folder;
+  const fs::path partial = folder.path() / "rows.csv.partial";
+  fs::create_directory(partial);
+  const Error error = error_of_call([&] {
+    detail::OutputFile output(folder.path() / "rows.csv");
+    output.write("a,b\n");
+    output.commit_partial();
+  });
+  CHECK(error.code() == ErrorCode::missing_resource);
+  CHECK(error.where() == partial.string());
+  CHECK(folder.files() == 1);
+}
+
+TEST_CASE("a pipe is written in place") {
+  const ScratchFolder folder;
+  const fs::path pipe = folder.path() / "pipe";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const detail::Descriptor reader(open(pipe.c_str(), O_RDONLY | O_NONBLOCK));  // NOLINT: variadic
+  detail::write_file(pipe, "text");
+  std::array<char, 8> read_bytes{};
+  const ssize_t count = read(reader.number(), read_bytes.data(), read_bytes.size());
+  CHECK(std::string(read_bytes.data(), static_cast<std::size_t>(count)) == "text");
+  CHECK(fs::is_fifo(pipe));
+}
+
+TEST_CASE("a file name without a folder lies in the current folder") {
+  const ScratchFolder folder;
+  const ScratchCurrentFolder current(folder.path());
+  detail::write_file("report.txt", "text");
+  CHECK(test::read_file(folder.path() / "report.txt") == "text");
+  CHECK(folder.files() == 1);
+}
+
 TEST_CASE("the user's folder follows the XDG specification") {
   const ScratchVariable home("HOME", "/home/someone");
   {
@@ -126,4 +243,43 @@ TEST_CASE("the user's folder follows the XDG specification") {
     const ScratchVariable homeless("HOME", "");
     CHECK(detail::user_data_folder().empty());
   }
+}
+
+TEST_CASE("the user's settings lie in the folder of configurations, or nowhere without a home") {
+  const ScratchVariable home("HOME", "/home/someone");
+  {
+    const ScratchVariable folder("XDG_CONFIG_HOME", "/settings");
+    CHECK(detail::user_configuration_file() == "/settings/headroom.toml");
+  }
+  const ScratchVariable unset("XDG_CONFIG_HOME", "");
+  CHECK(detail::user_configuration_file() == "/home/someone/.config/headroom.toml");
+  const ScratchVariable homeless("HOME", "");
+  CHECK(detail::user_configuration_file().empty());
+}
+
+TEST_CASE("the JSON files of folders are listed by name, and a missing folder is an error") {
+  const ScratchFolder folder;
+  const fs::path b = folder.write("b.json", "{}");
+  const fs::path a = folder.write("inner/a.json", "{}");
+  (void)folder.write("notes.txt", "");
+  CHECK(detail::json_files_of({folder.path(), folder.path() / "inner"}) ==
+        std::vector<fs::path>{b, a});
+  const fs::path missing = folder.path() / "missing";
+  const Error error = error_of_call([&] { (void)detail::json_files_of({missing}); });
+  CHECK(error.code() == ErrorCode::missing_resource);
+  CHECK(error.where() == missing.string());
+}
+
+TEST_CASE("a folder, a missing file and a text of over 64 MiB are no text files") {
+  const ScratchFolder folder;
+  for (const fs::path& path : {folder.path(), folder.path() / "missing"}) {
+    const Error error = error_of_call([&] { (void)detail::read_text_file(path.string()); });
+    CHECK(error.code() == ErrorCode::missing_resource);
+    CHECK(error.where() == path.string());
+  }
+  const fs::path large = folder.write("large.json", "");
+  fs::resize_file(large, detail::kMostTextBytes + 1);  // sparse: takes no space
+  const Error error = error_of_call([&] { (void)detail::read_text_file(large.string()); });
+  CHECK(error.code() == ErrorCode::invalid_input);
+  CHECK(error.where() == large.string());
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <span>
@@ -31,6 +32,29 @@ namespace {
 }
 
 }  // namespace
+
+TEST_CASE("a signal that the caller of the program ignores stays ignored, as nohup asks") {
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  std::array<struct sigaction, 3> before{};
+  constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    REQUIRE(sigaction(kSignals.at(i), nullptr, &before.at(i)) == 0);
+  }
+  REQUIRE(sigaction(SIGHUP, &ignored, nullptr) == 0);
+  handle_end_signals();
+  handle_end_signals();  // keeps the first stack for handlers
+  struct sigaction now {};
+  REQUIRE(sigaction(SIGHUP, nullptr, &now) == 0);
+  CHECK((now.sa_handler == SIG_IGN));
+  REQUIRE(sigaction(SIGTERM, nullptr, &now) == 0);
+  CHECK((now.sa_handler != SIG_DFL));
+  CHECK(interruption() == 0);
+  CHECK_NOTHROW(throw_if_interrupted());
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    REQUIRE(sigaction(kSignals.at(i), &before.at(i), nullptr) == 0);
+  }
+}
 
 TEST_CASE("a signal is handled on a stack of its own, as GEMMs move the stack pointer") {
   const pid_t child = fork();
