@@ -7,10 +7,12 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "checkpoint.h"
 #include "folder_contents.h"
 #include "gguf_metadata.h"
+#include "gguf_split.h"
 #include "headroom/error.h"
 #include "safetensors.h"
 #include "safetensors_header.h"
@@ -22,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The file number in a split's name has five digits.
-constexpr std::uint64_t kMostFiles = 99'999;
 constexpr std::size_t kNumberWidth = 5;
 
 /// Metadata with a number of each layer, in the place of tensors (gguf-py/gguf/constants.py,
@@ -53,18 +54,6 @@ fs::path model_listing_at(const fs::path& path) {
 [[noreturn]] void refuse_model_files(const std::string& place, const std::string& message) {
   throw Error(ErrorCode::invalid_input, message, place,
               "download or save all files again: index and files do not match");
-}
-
-std::uint64_t split_count(const GgufFile& file) {
-  const GgufValue* const value = file.find("split.count");
-  if (value == nullptr) return 1;
-  const auto* const natural = std::get_if<std::uint64_t>(value);
-  const auto* const whole = std::get_if<std::int64_t>(value);
-  const std::uint64_t count = natural != nullptr                ? *natural
-                              : whole != nullptr && *whole >= 0 ? static_cast<std::uint64_t>(*whole)
-                                                                : kMostFiles + 1;
-  if (count <= kMostFiles) return std::max<std::uint64_t>(count, 1);
-  throw_damaged_gguf(tensor_place(file.path(), "split.count"), "is not a number of files");
 }
 
 }  // namespace
@@ -149,18 +138,7 @@ void ModelFiles::open_shards(const fs::path& index) {
 }
 
 void ModelFiles::open_gguf(const fs::path& file) {
-  GgufFile opened(file);
-  const std::uint64_t count = split_count(opened);
-  if (count == 1) return add_gguf(std::move(opened));
-  const auto name = part_name(file.filename().string());
-  if (!name) {
-    throw Error(ErrorCode::invalid_input,
-                fmt::format("is one of {} files, but its name does not give the others'", count),
-                file.string(), "rename it to NAME-00001-of-0000N.gguf");
-  }
-  for (std::uint64_t i = 1; i <= count; ++i) {
-    add_gguf(GgufFile(file.parent_path() / fmt::format("{}{:05}{}", name->before, i, name->after)));
-  }
+  for (GgufFile& part : open_gguf_parts(file)) add_gguf(std::move(part));
 }
 
 void ModelFiles::add_listed_constants(const GgufFile& file) {

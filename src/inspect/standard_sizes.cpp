@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "common_keys.h"
 #include "family.h"
-#include "gguf.h"
 #include "gguf/gguf_config.h"
+#include "gguf_split.h"
 #include "json_text.h"
 
 namespace headroom::detail {
@@ -119,9 +120,10 @@ StatedModel read_stated_config(const std::filesystem::path& config) {
 }
 
 StatedModel read_stated_gguf(const std::filesystem::path& file) {
-  const checkpoint::GgufFile opened(file);
+  const std::vector<checkpoint::GgufFile> parts = checkpoint::open_gguf_parts(file);
+  const checkpoint::GgufFile& opened = parts.front();
   StatedModel stated;
-  stated.is_known = is_known_architecture(opened.content(), file.string());
+  stated.is_known = is_known_architecture(opened.content(), opened.path());
   if (const auto* const name = opened.find("general.architecture")) {
     const auto* const text = std::get_if<std::string_view>(name);
     if (text != nullptr) stated.model_type = *text;

@@ -7,11 +7,13 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "checkpoint.h"
 #include "companion_files.h"
 #include "folder_contents.h"
 #include "gguf/gguf_config.h"
+#include "gguf_split.h"
 #include "headroom/error.h"
 #include "json_text.h"
 #include "layouts/layouts.h"
@@ -84,11 +86,19 @@ Model read_config_file(const fs::path& file, std::string name, std::string weigh
   return {std::move(spec), file.string(), std::nullopt, std::move(weight_files)};
 }
 
+/// Reads the model of `path` and, if that is part of a split, of all its parts: the first has the
+/// metadata, and any may have the tensors that tell the head and biases.
 Model read_gguf_file(const fs::path& path) {
-  const checkpoint::GgufFile file(path);
-  return {read_model_spec(detail::config_from_gguf(file.content(), path.string()), path.string(),
-                          path.stem().string()),
-          path.string(), std::nullopt, path.string()};
+  const std::vector<checkpoint::GgufFile> parts = checkpoint::open_gguf_parts(path);
+  const std::string& first = parts.front().path();
+  checkpoint::GgufContent content = parts.front().content();
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto& tensors = parts[i].content().tensors;
+    content.tensors.insert(content.tensors.end(), tensors.begin(), tensors.end());
+  }
+  return {read_model_spec(detail::config_from_gguf(content, first), first,
+                          fs::path(first).stem().string()),
+          first, std::nullopt, first};
 }
 
 /// The folder's name, also with a trailing slash or as ".".

@@ -195,27 +195,113 @@ TEST_CASE("GPT-2's fused projection and T5's two stacks reconcile") {
   CHECK(second.weights.values == second.reconciliation->expected_parameters);
 }
 
-TEST_CASE("the files of a split are one model") {
+namespace {
+
+GgufWriter& add_split(GgufWriter& writer, std::uint16_t number) {
+  constexpr std::uint32_t kUint16 = 2;
+  writer.add_raw("split.no", kUint16, bytes_of(number));
+  return writer.add_raw("split.count", kUint16, bytes_of(std::uint16_t{2}));
+}
+
+std::string first_part() {
   GgufWriter first = small_llama_metadata();
-  first.add_raw("split.count", 2, bytes_of(std::uint16_t{2}));
-  first.tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
+  add_split(first, 0).tensor("token_embd.weight", {96, 256}, GgmlType::q4_k);
   add_llama_layer(first, "blk.0.", GgmlType::q4_k);
-  GgufWriter second;
-  second.add_raw("split.count", 2, bytes_of(std::uint16_t{2}));
+  return first.str();
+}
+
+/// The second part, which has the head.
+std::string second_part(GgufWriter second) {
+  add_split(second, 1);
   add_llama_layer(second, "blk.1.", GgmlType::q4_k);
-  second.tensor("output_norm.weight", {256});
-  const TempFolder folder;
-  write_file(folder / "m-00001-of-00002.gguf", first.str());
-  CHECK(input_error_of([&] { (void)inspect(folder.path().string()); }).where() ==
-        (folder / "m-00002-of-00002.gguf").string());
-  write_file(folder / "m-00002-of-00002.gguf", second.str());
-  for (const std::string& path :
-       {folder.path().string(), (folder / "m-00001-of-00002.gguf").string(),
-        (folder / "m-00002-of-00002.gguf").string()}) {
-    const Inspection inspection = inspect(path);
-    CHECK(inspection.files == 2);
-    CHECK(problems_of(inspection).empty());
+  second.tensor("output_norm.weight", {256}).tensor("output.weight", {96, 256}, GgmlType::q6_k);
+  return second.str();
+}
+
+constexpr const char* kFirst = "m-00001-of-00002.gguf";
+constexpr const char* kSecond = "m-00002-of-00002.gguf";
+
+}  // namespace
+
+TEST_CASE("the files of a split are one model, whichever of them is named") {
+  GgufWriter repeats;
+  repeats.add("general.architecture", "llama");
+  for (const GgufWriter& metadata : {GgufWriter(), repeats}) {
+    const TempFolder folder;
+    write_file(folder / kFirst, first_part());
+    write_file(folder / kSecond, second_part(metadata));
+    for (const std::string& path :
+         {folder.path().string(), (folder / kFirst).string(), (folder / kSecond).string()}) {
+      CAPTURE(path);
+      const Inspection inspection = inspect(path);
+      CHECK(inspection.files == 2);
+      CHECK(problems_of(inspection).empty());
+      const Model model = load_model(path);
+      CHECK(model.source == (folder / kFirst).string());
+      CHECK(model.spec.decoder->num_layers == 2);
+      CHECK(model.spec.head.language_model->weight == WeightSharing::separate);
+      // Table and head of 96·256; per layer: Q, K, V and output of 256·(256 + 128 + 128 + 256),
+      // an FFN of 3·256·512; 5 norms of 256.
+      const AnalyzeReport report = make_analyze_report(model, {});
+      CHECK(report.figures.parameters == 2 * 96 * 256 + 2 * (256 * 768 + 3 * 256 * 512) + 5 * 256);
+      CHECK(report.storage.bytes == inspection.weights.bytes);
+      CHECK_FALSE(read_unknown_model(path, {}).has_value());
+    }
   }
+}
+
+TEST_CASE("a part of a split without the others is refused by the name of the missing one") {
+  for (const bool has_first : {true, false}) {
+    const TempFolder folder;
+    const std::string present = (folder / (has_first ? kFirst : kSecond)).string();
+    write_file(present, has_first ? first_part() : second_part(GgufWriter()));
+    const std::string expected = has_first
+                                     ? "this is part 1 of 2: m-00002-of-00002.gguf is missing"
+                                     : "this is part 2 of 2: m-00001-of-00002.gguf is missing";
+    CHECK(input_error_of([&] { (void)load_model(present); }).message() == expected);
+    CHECK(input_error_of([&] { (void)inspect(present); }).message() == expected);
+    const Error error = input_error_of([&] { (void)read_unknown_model(present, {}); });
+    CHECK(error.message() == expected);
+    CHECK(error.where() == present);
+  }
+}
+
+TEST_CASE("a part of a split under the name of another is refused") {
+  const TempFolder folder;
+  write_file(folder / kFirst, second_part(GgufWriter()));
+  write_file(folder / kSecond, first_part());
+  const Error error = input_error_of([&] { (void)load_model((folder / kSecond).string()); });
+  CHECK(error.message() == "its name says part 1, its split.no part 2");
+  CHECK(error.where() == (folder / kFirst).string());
+}
+
+TEST_CASE("a file without sizes that llama.cpp requires is refused with the missing keys") {
+  GgufWriter none;
+  none.add("general.architecture", "qwen3moe");
+  const TempGguf without(none.str());
+  CHECK(input_error_of([&] { (void)load_model(without.path()); }).message() ==
+        "lacks qwen3moe.block_count, qwen3moe.embedding_length, qwen3moe.attention.head_count, "
+        "qwen3moe.feed_forward_length, which llama.cpp requires");
+  GgufWriter some;
+  some.add("general.architecture", "llama").add("llama.block_count", 2U);
+  some.add("llama.embedding_length", 256U).add("llama.feed_forward_length", 512U);
+  const TempGguf without_heads(some.str());
+  CHECK(input_error_of([&] { (void)load_model(without_heads.path()); }).message() ==
+        "lacks llama.attention.head_count, which llama.cpp requires");
+}
+
+TEST_CASE("a projector file is no model, but its tensors are listed") {
+  GgufWriter writer;
+  writer.add("general.architecture", "clip").add("clip.vision.block_count", 1U);
+  writer.tensor("v.patch_embd.weight", {8, 3, 2, 2});
+  const TempGguf file(writer.str(), "mmproj-model.gguf");
+  const Error error = input_error_of([&] { (void)load_model(file.path()); });
+  CHECK(error.message().find("projector file") != std::string::npos);
+  CHECK(error.hint().find("name the model's own GGUF file") != std::string::npos);
+  const auto unknown = read_unknown_model(file.path(), {});
+  REQUIRE(unknown.has_value());
+  CHECK(unknown->parameters() == Integer{8 * 3 * 2 * 2});
+  CHECK(inspect(file.path()).weights.values == 8 * 3 * 2 * 2);
 }
 
 TEST_CASE("an analysis of a quantised file has the bytes of its tensors") {

@@ -1,10 +1,13 @@
 #include "gguf_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "family.h"
 #include "gguf_metadata_reader.h"
@@ -49,11 +52,57 @@ std::optional<FamilyArchitecture> find_architecture(const GgufMetadataReader& me
   return std::nullopt;
 }
 
+/// llama.cpp names the files of all towers and projectors "clip", whichever encoder they hold
+/// (MODEL_ARCH.MMPROJ in gguf-py/gguf/constants.py).
+void refuse_projector(const GgufMetadataReader& metadata, const std::string& file) {
+  if (metadata.architecture() != "clip") return;
+  throw Error(ErrorCode::invalid_input,
+              "this is a projector file: the towers of a multimodal model, without its decoder",
+              file + ": general.architecture",
+              "name the model's own GGUF file; `headroom inspect` lists the tensors of this one");
+}
+
 FamilyArchitecture architecture_of(const GgufMetadataReader& metadata, const std::string& file) {
   if (const auto found = find_architecture(metadata)) return *found;
+  refuse_projector(metadata, file);
   throw Error(ErrorCode::invalid_input,
               fmt::format("the architecture \"{}\" is unknown", metadata.architecture()),
               file + ": general.architecture", list_of_types_hint(metadata.architecture()));
+}
+
+bool has_key(const GgufArchitecture& architecture, std::string_view name) {
+  const auto lists = [&](std::span<const GgufKey> keys) {
+    return std::ranges::find(keys, name, &GgufKey::metadata) != keys.end();
+  };
+  return lists(architecture.common) || lists(architecture.own);
+}
+
+/// The sizes that files of `architecture` must state: a transformers class has defaults for them,
+/// which say nothing of a GGUF model. Source: load_hparams in src/llama-model.cpp,
+/// github.com/ggml-org/llama.cpp.
+std::vector<std::string_view> required_keys(const GgufArchitecture& architecture,
+                                            const GgufMetadataReader& metadata) {
+  std::vector<std::string_view> keys{"block_count", "embedding_length"};
+  constexpr std::string_view kHeads = "attention.head_count";
+  constexpr std::string_view kFeedForward = "feed_forward_length";
+  if (has_key(architecture, kHeads)) keys.push_back(kHeads);
+  // A model of experts alone has only their length.
+  const bool only_experts = metadata.is_present("expert_feed_forward_length");
+  if (has_key(architecture, kFeedForward) && !only_experts) keys.push_back(kFeedForward);
+  return keys;
+}
+
+void require_sizes(const GgufArchitecture& architecture, const GgufMetadataReader& metadata,
+                   const std::string& file) {
+  std::vector<std::string> missing;
+  for (const std::string_view key : required_keys(architecture, metadata)) {
+    if (metadata.is_present(key)) continue;
+    missing.push_back(fmt::format("{}.{}", metadata.architecture(), key));
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("lacks {}, which llama.cpp requires", fmt::join(missing, ", ")), file,
+              "convert the model again with a current converter");
 }
 
 void add_keys(std::span<const GgufKey> keys, const GgufMetadataReader& metadata,
@@ -92,6 +141,7 @@ std::string config_from_gguf(const checkpoint::GgufContent& content, const std::
   const GgufMetadataReader metadata(content, file);
   const auto [family, found] = architecture_of(metadata, file);
   const GgufArchitecture& architecture = *found;
+  require_sizes(architecture, metadata, file);
   nlohmann::json object;
   ConfigDraft config(object);
   config.set_text("model_type", family->model_types.names.front());

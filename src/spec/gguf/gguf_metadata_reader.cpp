@@ -48,6 +48,10 @@ const GgufValue* GgufMetadataReader::find(std::string_view key) const {
   return found == content_.metadata.end() ? nullptr : &found->second;
 }
 
+bool GgufMetadataReader::is_present(std::string_view key) const {
+  return find(fmt::format("{}.{}", architecture_, key)) != nullptr;
+}
+
 std::string GgufMetadataReader::place(std::string_view key) const {
   return fmt::format("{}: {}.{}", file_, architecture_, key);
 }

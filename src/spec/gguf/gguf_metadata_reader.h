@@ -36,6 +36,8 @@ class GgufMetadataReader {
   [[nodiscard]] std::optional<double> number(std::string_view key) const;
   /// A count per layer; a single count holds for each of block_count layers. Throws if absent.
   [[nodiscard]] std::vector<std::int64_t> counts_by_layer(std::string_view key) const;
+  /// Returns whether the file has "ARCHITECTURE.key", of any type.
+  [[nodiscard]] bool is_present(std::string_view key) const;
   /// True for a positive count and for a flag that is true.
   [[nodiscard]] bool is_set(std::string_view key) const;
   [[nodiscard]] bool has_tensor(std::string_view name) const;
