@@ -73,6 +73,7 @@
 #include "headroom/state_op.h"
 #include "headroom/storage.h"
 #include "headroom/system.h"
+#include "headroom/tiled_tower.h"
 #include "headroom/timeline.h"
 #include "headroom/train_time.h"
 #include "headroom/workload.h"
