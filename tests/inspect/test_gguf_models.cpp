@@ -288,6 +288,14 @@ TEST_CASE("a file without sizes that llama.cpp requires is refused with the miss
   const TempGguf without_heads(some.str());
   CHECK(input_error_of([&] { (void)load_model(without_heads.path()); }).message() ==
         "lacks llama.attention.head_count, which llama.cpp requires");
+  GgufWriter experts;
+  experts.add("general.architecture", "deepseek2").add("deepseek2.block_count", 2U);
+  experts.add("deepseek2.embedding_length", 256U).add("deepseek2.attention.head_count", 4U);
+  experts.add("deepseek2.expert_feed_forward_length", 64U);
+  experts.add("deepseek2.leading_dense_block_count", 1U);
+  const TempGguf without_dense(experts.str());
+  CHECK(input_error_of([&] { (void)load_model(without_dense.path()); }).message() ==
+        "lacks deepseek2.feed_forward_length, which llama.cpp requires");
 }
 
 TEST_CASE("a projector file is no model, but its tensors are listed") {

@@ -87,7 +87,8 @@ std::vector<std::string_view> required_keys(const GgufArchitecture& architecture
   constexpr std::string_view kFeedForward = "feed_forward_length";
   if (has_key(architecture, kHeads)) keys.push_back(kHeads);
   // A model of experts alone has only their length.
-  const bool only_experts = metadata.is_present("expert_feed_forward_length");
+  const bool only_experts = metadata.is_present("expert_feed_forward_length") &&
+                            !metadata.is_set("leading_dense_block_count");
   if (has_key(architecture, kFeedForward) && !only_experts) keys.push_back(kFeedForward);
   return keys;
 }
