@@ -57,9 +57,8 @@ std::string note_on_inputs(const std::set<std::optional<StatedType>>& inputs, St
   std::vector<std::string_view> names;
   names.reserve(inputs.size());
   for (const auto& input : inputs) names.push_back(input ? name_of(*input) : "16-bit floats");
-  return fmt::format(
-      "quantization_config: the inputs of the layers' GEMMs are {}; times take {} for all",
-      fmt::join(names, " or "), name_of(chosen));
+  return fmt::format("the inputs of the quantised layers' GEMMs are {}; times take {} for all",
+                     fmt::join(names, " or "), name_of(chosen));
 }
 
 /// The algorithm named at `key`. A static input scale is stored as float32 beside the weight.
