@@ -195,8 +195,8 @@ struct GatedPositionBias {
 };
 
 /// Attention of chunks of rows in each clip of sound, with relative positions, in one kernel
-/// (ConformerSpec; transformers, models/gemma4, Gemma4AudioAttention): queries times
-/// softplus(scale)/(ln 2·√head_dim) with a trained scale per dimension, keys times ln(1 + e)/ln 2;
+/// (ConformerSpec; transformers, Gemma4AudioAttention and Gemma3nAudioAttention): queries times
+/// softplus(scale)/(ln 2·√head_dim) with a trained scale per dimension, keys as they are or scaled;
 /// scores q·k + q·r of every query with all keys of its chunk, then cap·tanh(scores / cap), masks,
 /// softmax and context. Inputs: Q, K and V `[1, rows, heads·head_dim]` each, and keys of the
 /// positions `[1, positions, heads·head_dim]`. -> `[1, rows, heads·head_dim]`
@@ -208,11 +208,11 @@ struct LocalAttention {
   std::int64_t earlier = 0;
   std::int64_t later = 0;
   double soft_cap = 0;  ///< 0: no cap
+  ConformerKeys keys = ConformerKeys::scaled;
+  std::int64_t positions = 0;  ///< relative ones with a key of their own
 
   /// Keys of a chunk, outside its clip with zeros.
   [[nodiscard]] std::int64_t context() const noexcept { return chunk + earlier + later; }
-  /// Relative positions with a key of their own.
-  [[nodiscard]] std::int64_t positions() const noexcept { return context() / 2 + 1; }
   [[nodiscard]] Expr query_elements() const { return rows * heads * head_dim; }
   [[nodiscard]] Expr score_elements() const { return rows * heads * Integer{context()}; }
 };

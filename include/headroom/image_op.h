@@ -26,7 +26,8 @@ struct PatchEmbedding {
 /// puts the features of several layers side by side; `pack`, `pack_blocks` and `pack_means` arrange
 /// tiles (PackStep);
 /// `sound` drops the rows of silence that completes segments of sound; `mean_of_neighbours`
-/// averages consecutive rows of each clip; the others merge square blocks of patches (PatchMerge).
+/// averages consecutive rows of each clip, of which `first_of_neighbours` keeps the first; the
+/// others merge square blocks of patches (PatchMerge).
 /// `[…, width]` -> `[rows, width · parts]`, or `[rows, width]` for a mean.
 struct PatchRows {
   enum class Kind {
@@ -42,6 +43,7 @@ struct PatchRows {
     pack_means,
     sound,
     mean_of_neighbours,
+    first_of_neighbours,
   };
   Kind kind = Kind::without_prefix;
   Expr rows;  ///< of the output

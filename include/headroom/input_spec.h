@@ -120,13 +120,19 @@ struct ImageSpec {
   [[nodiscard]] std::int64_t num_tokens() const noexcept { return num_patches() + prefix_tokens(); }
 };
 
+/// Rows that the convolutions and norms of a clip read. `centred`: a convolution reads a row on
+/// either side, and norms one place (Gemma 4). `causal_norm`: a convolution reads two rows behind,
+/// and a norm all rows before (Gemma 3n).
+enum class SubsamplingRows { centred, causal_norm };
+
 /// Two 2-D convolutions of a whole clip [frames, mel bins], each with a norm of its channels and a
-/// ReLU, that quarter both sides; a linear layer reads each row (Gemma 4).
+/// ReLU, that quarter both sides; a linear layer reads each row (Gemma 3n and 4).
 struct SubsamplingSpec {
   static constexpr std::int64_t kFrames = 4;  ///< that become one row
   std::int64_t first_channels = 0;
   std::int64_t second_channels = 0;
   NormSpec norm;
+  SubsamplingRows rows = SubsamplingRows::centred;
 };
 
 /// Audio as a log-mel spectrogram; two convolutions of width 3 halve its length (Whisper). With

@@ -195,18 +195,34 @@ struct SharedBlockSpec {
 /// Linear layers whose inputs and outputs are clamped to stored bounds of each layer, or none.
 enum class LayerBounds { none, stored };
 
+/// Keys of a Conformer's attention. `scaled`: times ln(1 + e)/ln 2, and a row sees `earlier` keys,
+/// its own among them (Gemma 4). `plain`: it sees `earlier` keys beside its own (Gemma 3n).
+enum class ConformerKeys { scaled, plain };
+
 /// Conformer layers (arXiv 2005.08100, with the attention of USM, arXiv 2303.01037, section 2.2.2):
 /// a network, attention of chunks of rows, a gated causal depthwise convolution and a network. Each
 /// network, and attention, has a norm before and behind it; a norm ends the layer.
 struct ConformerSpec {
   std::int64_t chunk = 0;    ///< rows that read one range of keys
-  std::int64_t earlier = 0;  ///< keys before a chunk that it reads; a row sees as many, with itself
+  std::int64_t earlier = 0;  ///< keys before a chunk that it reads
   std::int64_t later = 0;    ///< keys behind a chunk; a row sees one fewer behind it
   std::int64_t kernel_size = 0;
   NormSpec convolution_norm;    ///< before the convolution, and behind its depthwise part
   double network_factor = 0.5;  ///< of the output of either network
   double clip = 0;  ///< clamps what enters and leaves a sublayer to ±clip (gradient_clipping)
   LayerBounds bounds = LayerBounds::none;
+  ConformerKeys keys = ConformerKeys::scaled;
+
+  /// Relative positions with a key of their own, of the earliest key down to a row's own.
+  [[nodiscard]] std::int64_t positions() const noexcept {
+    switch (keys) {
+      case ConformerKeys::scaled:
+        return (chunk + earlier + later) / 2 + 1;
+      case ConformerKeys::plain:
+        break;
+    }
+    return earlier + 1;
+  }
 };
 
 /// A stack of layers: all equal, or a sequence of variants.

@@ -30,6 +30,19 @@ struct PerLayerInputSpec {
 };
 
 /// Input embedding.
+/// Ids whose embeddings are rows of a table of their own, behind a norm, a projection and a norm
+/// without a weight (Gemma 3n's embedders of images and sound). Paths of counted weights, and of
+/// the projection.
+struct HardTokensSpec {
+  std::int64_t first_id = 0;
+  std::int64_t count = 0;
+  std::int64_t width = 0;
+  std::string table;
+  std::string norm;
+  std::string projection;
+  double eps = 0;
+};
+
 struct EmbeddingSpec {
   InputKind input = InputKind::tokens;
   std::int64_t vocab_size = 0;
@@ -50,6 +63,7 @@ struct EmbeddingSpec {
   std::optional<PerLayerInputSpec> per_layer{};
   /// Token that is looked up for placeholders of images and sound (Gemma 4: padding).
   std::optional<std::int64_t> placeholder_id{};
+  std::vector<HardTokensSpec> hard_tokens{};
 };
 
 /// Language-model head: projection to the vocabulary.
@@ -261,6 +275,9 @@ struct AudioTowerSpec {
   std::int64_t attended_segments = 0;
   ClipRule rule = ClipRule::completed;
   std::vector<ProjectorStep> projector{};
+  /// Placeholders of every clip, of which those behind its tokens read the embedding of the last id
+  /// (Gemma 3n); 0: as many as tokens.
+  std::int64_t padded_tokens = 0;
 
   /// Rows of the encoder that become one audio token.
   [[nodiscard]] std::int64_t grouped_rows() const {
@@ -282,9 +299,22 @@ struct AudioTowerSpec {
     for (int i = 0; i < halvings; ++i) frames = (frames + 1) / 2;
     return frames;
   }
-  /// Rows that are left over when a clip is grouped are dropped.
+  /// Rows that are left over when a clip is grouped are dropped, or become a token too.
   [[nodiscard]] std::int64_t tokens_of_clip(std::int64_t frames) const {
-    return rows_of_clip(frames) / grouped_rows();
+    const std::int64_t group = grouped_rows();
+    const std::int64_t kept = keeps_firsts() ? group - 1 : 0;
+    return (rows_of_clip(frames) + kept) / group;
+  }
+  /// Placeholders of a clip: its tokens, and padding behind them.
+  [[nodiscard]] std::int64_t placeholders_of_clip(std::int64_t frames) const {
+    return padded_tokens > 0 ? padded_tokens : tokens_of_clip(frames);
+  }
+  [[nodiscard]] bool keeps_firsts() const {
+    for (const ProjectorStep& step : projector) {
+      const auto* const group = std::get_if<GroupStep>(&step);
+      if (group != nullptr && group->kind == RowGroup::first) return true;
+    }
+    return false;
   }
   [[nodiscard]] std::int64_t segments_of_clip(std::int64_t frames) const {
     return (frames + segment_frames - 1) / segment_frames;

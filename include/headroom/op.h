@@ -84,8 +84,9 @@ struct Convolution {
 enum class GridOrder { channels_last, rows_last };
 
 /// Items of a 2-D convolution's batch: grids of their own, or consecutive rows of the grid of a
-/// clip, so that an item reads rows of its neighbours.
-enum class GridItems { grids, rows_of_clips };
+/// clip, so that an item reads rows of its neighbours. `later_rows_of_clips`: without a line of
+/// zeros before the first row, so that an output reads its row and the two behind it.
+enum class GridItems { grids, rows_of_clips, later_rows_of_clips };
 
 /// 2-D convolution, 3 × 3 with stride 2 and one line of zeros around the input, dense over
 /// channels.
@@ -119,9 +120,11 @@ struct Linear {
   Expr row_width{};  ///< stride between input rows; zero: in_features
 };
 
-/// Values that a norm normalises together: those of a position, or those of a channel over all
-/// positions of a sequence (a group norm with one channel per group, arXiv 1803.08494).
-enum class NormAxis { features, positions };
+/// Values that a norm normalises together: those of a position; those of a channel over all
+/// positions of a sequence (a group norm with one channel per group, arXiv 1803.08494); or those of
+/// a row and of all rows before it in its clip, each around the mean of its own row and those
+/// before, with a weight per channel (transformers, Gemma3nAudioCumulativeGroupNorm).
+enum class NormAxis { features, positions, earlier_rows };
 
 /// Normalisation of `rows` groups of `width` values. Over features: `[rows, width]` ->
 /// `[rows, width]`; over positions: `[batch, width, channels]`, with rows = batch·channels.

@@ -12,8 +12,9 @@
 
 namespace headroom {
 
-/// How consecutive rows of an audio tower become one: side by side, or their mean.
-enum class RowGroup { side_by_side, mean };
+/// How consecutive rows of an audio tower become one: side by side, their mean, or the first of
+/// them, also of fewer at the end of a clip.
+enum class RowGroup { side_by_side, mean, first };
 
 /// One feature vector of side × side neighbouring patches: their features side by side, patch by
 /// patch in raster order (pixel shuffle, arXiv 2404.16821) or channel by channel (torch.nn.Unfold),

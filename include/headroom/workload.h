@@ -139,6 +139,7 @@ struct AudioTotals {
   std::int64_t tokens = 0;    ///< of the text model
   /// Pairs of rows of the tower that see each other, where all rows are one sequence.
   std::int64_t pairs = 0;
+  std::int64_t placeholders = 0;  ///< in the texts: tokens, and padding behind those of a clip
 };
 
 /// Clips of sound in every sequence of a workload.

@@ -77,7 +77,7 @@ struct MatrixFlopsVisitor {
   }
   MatrixFlops operator()(const LocalAttention& op) const {
     // Scores with the keys of a chunk and of the positions, and the context.
-    const Integer products = 2 * op.context() + op.positions();
+    const Integer products = 2 * op.context() + op.positions;
     return with_both_gradients(Integer{2} * products * op.query_elements());
   }
   MatrixFlops operator()(const ChannelScale& op) const {

@@ -43,7 +43,7 @@ void keep_local_attention(const LocalAttention& op, std::span<const TensorId> in
   const char* const names[] = {"query", "key", "value"};
   for (std::size_t i = 0; i < std::size(names); ++i) ledger.keep(inputs[i], names[i], rows);
   ledger.keep(inputs[3], "position keys",
-              Integer{op.positions()} * op.heads * op.head_dim * kActivationBytes);
+              Integer{op.positions} * op.heads * op.head_dim * kActivationBytes);
   ledger.keep_core("capped scores", op.score_elements() * kActivationBytes, SavedKind::tensor);
   ledger.keep_core("probabilities", op.score_elements() * kActivationBytes, SavedKind::tensor);
 }

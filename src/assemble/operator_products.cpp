@@ -155,7 +155,7 @@ class ProductVisitor {
   Products operator()(const LocalAttention& op) const {
     const Shape queries{op.heads, op.rows, op.head_dim};
     const Expr context = Integer{op.context()};
-    const Expr positions = Integer{op.positions()};
+    const Expr positions = Integer{op.positions};
     const auto with = [&](const char* name, const Expr& keys) {
       return gemm_text(named("Q", queries), named(name, {op.heads, op.head_dim, keys}),
                        shape_text({op.heads, op.rows, keys}));

@@ -108,7 +108,7 @@ void set_lengths(const PlanOptions& options, PlanQuestion& question) {
     if (!note.empty()) question.notes.push_back(std::move(note));
   }
   if (options.seq_len) return;
-  const std::int64_t inserted = workload.images.totals.tokens + workload.audio.totals.tokens;
+  const std::int64_t inserted = workload.images.totals.tokens + workload.audio.totals.placeholders;
   const std::int64_t positions = spec.position.max_position_embeddings - spec.position.offset;
   const std::int64_t most = positions > 0 ? positions : inserted + kDefaultContext;
   question.load.seq_len =

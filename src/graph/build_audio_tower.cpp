@@ -7,6 +7,25 @@
 #include "headroom/workload.h"
 
 namespace headroom::detail {
+namespace {
+
+/// Norm of the output of a clip's convolution.
+Norm norm_of(const SubsamplingSpec& subsampling, const GridConvolution& op) {
+  const Expr channels = Integer{op.out_channels};
+  switch (subsampling.rows) {
+    case SubsamplingRows::centred:
+      return {subsampling.norm, op.batch * Integer{op.places()}, channels, {}};
+    case SubsamplingRows::causal_norm:
+      break;
+  }
+  return {subsampling.norm,
+          op.batch * Integer{op.out_rows()},
+          Integer{op.out_columns()} * channels,
+          {},
+          NormAxis::earlier_rows};
+}
+
+}  // namespace
 
 Graph GraphBuilder::build_audio_tower() && {
   emit_nodes_ = reads_sound();
@@ -63,8 +82,9 @@ TensorId GraphBuilder::grid_convolution(const std::string& path, const GridConvo
   const Expr elements = places * channels;
   TensorId output = emit(Part::embeddings, path, op, {input}, std::move(weights), std::move(shape));
   if (const auto& subsampling = spec_.embedding.audio->subsampling) {
-    const NormSpec& norm_spec = subsampling->norm;
-    output = norm(norm_spec, path + "_norm", Norm{norm_spec, places, channels, {}}, output);
+    output = emit_in_place(
+        Part::embeddings, path + "_norm", norm_of(*subsampling, op), {output},
+        norm_weights(subsampling->norm, Part::embeddings, path + "_norm", {channels}));
   }
   return emit_in_place(Part::embeddings, path + ".activation",
                        Activation{spec_.embedding.audio->activation, elements}, {output});
@@ -131,7 +151,8 @@ TensorId GraphBuilder::embed_subsampled(const StackContext& stack) {
   const SubsamplingSpec& sizes = *audio.subsampling;
   const Expr segments = Symbol::audio_segments;
   GridConvolution op{segments, 1, sizes.first_channels, audio.joined_frames, audio.num_mel_bins};
-  op.items = GridItems::rows_of_clips;
+  const bool centred = sizes.rows == SubsamplingRows::centred;
+  op.items = centred ? GridItems::rows_of_clips : GridItems::later_rows_of_clips;
   op.bias = false;
   op.reads_sound = true;
   TensorId hidden = tensor("input_features", {segments, Integer{op.rows}, Integer{op.columns}});
@@ -163,6 +184,10 @@ TensorId GraphBuilder::group_rows(const GroupStep& step, TensorId features) {
       const Expr rows = Expr(Symbol::audio_segments) * Integer{tower.segment_positions / step.rows};
       graph_.tensors[features].shape = {rows, Integer{step.rows} * width};
       return features;
+    }
+    case RowGroup::first: {
+      const PatchRows op{PatchRows::Kind::first_of_neighbours, Symbol::audio_tokens, width};
+      return emit(Part::projector, "first", op, {features}, {}, {Symbol::audio_tokens, width});
     }
     case RowGroup::mean:
       break;

@@ -1,4 +1,5 @@
-// Conformer layers of an audio tower (Gemma 4; transformers, models/gemma4, Gemma4AudioLayer).
+// Conformer layers of an audio tower (Gemma 3n and 4; transformers, Gemma3nAudioConformerBlock and
+// Gemma4AudioLayer).
 #include "builder.h"
 
 namespace headroom::detail {
@@ -7,7 +8,7 @@ namespace headroom::detail {
 void GraphBuilder::conformer_positions(const StackContext& stack) {
   const ConformerSpec& spec = *stack.spec->conformer;
   RelativeSinusoids op{kBatch, {}, Symbol::hidden_size, 0, SinusoidRows::earlier};
-  op.positions = Integer{(spec.chunk + spec.earlier + spec.later) / 2 + 1};
+  op.positions = Integer{spec.positions()};
   begin_block(stack.path, stack.role, Integer{1}, 0);
   position_table_ = end_block(emit(Part::relative_position_bias, "relative_sinusoids", op, {}, {},
                                    {op.batch, op.positions, op.width}));
@@ -85,13 +86,20 @@ TensorId GraphBuilder::conformer_attention(const StackContext& stack, TensorId h
         stack, {Part::attention_qkv, path, WeightRole::attention, rows, width, {{path, width}}},
         input);
   };
-  const LocalAttention op{rows,         stack.heads.heads, stack.heads.head_dim,     spec.chunk,
-                          spec.earlier, spec.later,        stack.attention->soft_cap};
+  const LocalAttention op{rows,
+                          stack.heads.heads,
+                          stack.heads.head_dim,
+                          spec.chunk,
+                          spec.earlier,
+                          spec.later,
+                          stack.attention->soft_cap,
+                          spec.keys,
+                          spec.positions()};
   const TensorId normed =
       norm(stack.spec->norm, "attention_norm", rows, clipped(stack, "attention.input", hidden));
   std::vector<TensorId> inputs;
   for (const char* const name : {"query", "key", "value"}) inputs.push_back(project(name, normed));
-  const Expr positions = Integer{op.positions()};
+  const Expr positions = Integer{op.positions};
   inputs.push_back(linear({Part::relative_position_bias,
                            "attention.position_key",
                            WeightRole::attention,

@@ -76,6 +76,17 @@ std::int64_t in_64_bits(Integer value) {
   return static_cast<std::int64_t>(value);
 }
 
+/// Throws Error{invalid_input} if a clip becomes more tokens than it has placeholders.
+void require_room(const AudioTowerSpec& tower, std::int64_t frames) {
+  const std::int64_t tokens = tower.tokens_of_clip(frames);
+  const std::int64_t most = tower.placeholders_of_clip(frames);
+  if (tokens <= most) return;
+  throw_invalid_input(
+      fmt::format("a clip of {} frames becomes {} audio tokens, but the model has {} for each",
+                  frames, tokens, most),
+      "use shorter clips");
+}
+
 }  // namespace
 
 std::int64_t frames_of_clip(const AudioTowerSpec& tower, std::int64_t seconds) {
@@ -108,16 +119,20 @@ AudioTotals audio_totals(const ModelSpec& spec, std::span<const std::int64_t> cl
   Integer all_rows = 0;
   Integer tokens = 0;
   Integer pairs = 0;
+  Integer placeholders = 0;
   for (const std::int64_t frames : clip_frames) {
     segments = checked_add(segments, tower.segments_of_clip(frames));
     all_rows = checked_add(all_rows, tower.rows_of_clip(frames));
     tokens = checked_add(tokens, tower.tokens_of_clip(frames));
+    placeholders = checked_add(placeholders, tower.placeholders_of_clip(frames));
+    require_room(tower, frames);
     if (tower.attended_segments == 0) continue;
     for (const std::int64_t rows : attended_rows(tower, frames)) {
       pairs = checked_add(pairs, checked_multiply(rows, rows));
     }
   }
-  return {in_64_bits(segments), in_64_bits(all_rows), in_64_bits(tokens), in_64_bits(pairs)};
+  return {in_64_bits(segments), in_64_bits(all_rows), in_64_bits(tokens), in_64_bits(pairs),
+          in_64_bits(placeholders)};
 }
 
 std::string note_on_audio(const Workload& workload, const ModelSpec& spec) {

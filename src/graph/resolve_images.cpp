@@ -20,7 +20,7 @@ std::int64_t tokens_with_towers(const WorkloadRequest& request, const Workload& 
                                 std::int64_t text) {
   const WorkloadImages& images = workload.images;
   const std::int64_t visual = images.totals.tokens / request.batch_size;
-  const std::int64_t heard = workload.audio.totals.tokens / request.batch_size;
+  const std::int64_t heard = workload.audio.totals.placeholders / request.batch_size;
   // Packed tiles are one run of tokens; others are images of their own.
   const std::size_t runs = images.tilings.empty() ? images.grids.size() : images.tilings.size();
   const std::int64_t least =

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "hard_tokens.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
 #include "kernels/position_table.h"
@@ -140,6 +141,11 @@ StepBuilder::Run StepBuilder::operator()(const TokenEmbedding& op) {
     const std::int64_t first = tensor_position().rank * own_rows;
     args.word_row = rows_of_rank(std::move(args.word_row), first, own_rows, args.width);
     if (!tensor_position().is_first()) sinusoids.assign(sinusoids.size(), 0.0F);
+  }
+  const bool embeds_words = !block_.path.ends_with("per_layer_embeddings");
+  if (embeds_words && own_rows == rows) {
+    args.word_row = with_hard_tokens(std::move(args.word_row), model.embedding.hard_tokens, weights,
+                                     args.width, args.scale);
   }
   const bool is_decoder = node_->component.stack != StackRole::encoder;
   const std::int64_t moved = args.batch * args.seq_len * args.width * kFloatBytes *

@@ -225,6 +225,7 @@ StepBuilder::Run StepBuilder::keep_sound(const PatchRows& op) {
 
 StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
   if (op.kind == PatchRows::Kind::mean_of_neighbours) return mean_of_neighbours(op);
+  if (op.kind == PatchRows::Kind::first_of_neighbours) return first_of_neighbours(op);
   if (op.kind == PatchRows::Kind::sound) return keep_sound(op);
   if (reads_canvases()) {
     return op.kind == PatchRows::Kind::join ? join_channels(op) : copy_tiles(op);
@@ -271,6 +272,7 @@ StepBuilder::Run StepBuilder::operator()(const PatchRows& op) {
         break;
       case PatchRows::Kind::sound:  // steps of their own
       case PatchRows::Kind::mean_of_neighbours:
+      case PatchRows::Kind::first_of_neighbours:
         break;
       case PatchRows::Kind::patch_major:
       case PatchRows::Kind::channel_major:

@@ -198,7 +198,7 @@ ModelInputs read_hidden_states(std::filesystem::path path, const ModelSpec& spec
 void read_segment_inputs(std::filesystem::path path, const json& document, const ModelSpec& spec,
                          InputFile& inputs) {
   const std::string name = path.string();
-  const auto read = [&](const json& object, const std::string& pointer, const TokenInputs& tokens,
+  const auto read = [&](const json& object, const std::string& pointer, TokenInputs& tokens,
                         const char* key, const std::string& tensor) {
     std::optional<SegmentInputs> audio;
     const TokenReader reader(object, name, pointer, spec);
@@ -211,6 +211,7 @@ void read_segment_inputs(std::filesystem::path path, const json& document, const
       }
     }
     require_audio_placeholders(tokens, audio, spec, reader.place_of(key));
+    drop_padding(tokens, audio, spec);
     return audio;
   };
   if (inputs.inputs.main.batch > 0) {

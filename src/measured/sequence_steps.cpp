@@ -117,6 +117,7 @@ StepBuilder::Run StepBuilder::operator()(const Convolution& op) {
 StepBuilder::Run StepBuilder::operator()(const GridConvolution& op) {
   switch (op.items) {
     case GridItems::rows_of_clips:
+    case GridItems::later_rows_of_clips:
       return convolve_clips(op);
     case GridItems::grids:
       break;

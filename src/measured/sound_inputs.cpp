@@ -162,12 +162,25 @@ std::vector<std::int64_t> segment_frames(const AudioTowerSpec& tower, const Segm
 void require_audio_placeholders(const TokenInputs& tokens,
                                 const std::optional<SegmentInputs>& audio, const ModelSpec& spec,
                                 const std::string& where) {
-  const std::int64_t wanted = audio ? audio_totals(spec, audio->clip_frames).tokens : 0;
+  const std::int64_t wanted = audio ? audio_totals(spec, audio->clip_frames).placeholders : 0;
   if (wanted == std::ssize(tokens.audio_rows)) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("has {} placeholders of sound, but the sound becomes {} tokens",
                           tokens.audio_rows.size(), wanted),
               where, "give one placeholder per audio token, and all sound as input_features");
+}
+
+void drop_padding(TokenInputs& tokens, const std::optional<SegmentInputs>& audio,
+                  const ModelSpec& spec) {
+  if (!audio) return;
+  const AudioTowerSpec& tower = *spec.audio_tower;
+  std::vector<std::int64_t> kept;
+  auto row = tokens.audio_rows.begin();
+  for (const std::int64_t frames : audio->clip_frames) {
+    kept.insert(kept.end(), row, row + tower.tokens_of_clip(frames));
+    row += tower.placeholders_of_clip(frames);
+  }
+  tokens.audio_rows = std::move(kept);
 }
 
 void add_random_sound(const ModelSpec& spec, const Workload& workload, std::mt19937_64& generator,
@@ -183,6 +196,7 @@ void add_random_sound(const ModelSpec& spec, const Workload& workload, std::mt19
                                                          frames_of_clip(tower, audio.seconds))};
   for (float& value : inputs.audio->features) value = normal(generator);
   const std::int64_t of_clip = audio.totals.tokens / clips;
+  const std::int64_t padding = audio.totals.placeholders / clips - of_clip;
   for (std::int64_t sequence = 0; sequence < workload.batch_size; ++sequence) {
     std::int64_t row = sequence * workload.seq_len;
     for (const std::int64_t image : inputs.main.visual_rows) {
@@ -191,6 +205,7 @@ void add_random_sound(const ModelSpec& spec, const Workload& workload, std::mt19
     for (std::int64_t clip = 0; clip < audio.count; ++clip) {
       ++row;  // the text before the clip
       for (std::int64_t i = 0; i < of_clip; ++i) inputs.main.audio_rows.push_back(row++);
+      row += padding;
     }
   }
 }

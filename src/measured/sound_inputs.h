@@ -24,10 +24,15 @@ void read_audio_inputs(std::filesystem::path path, const AudioSpec& audio, Input
 [[nodiscard]] std::vector<std::int64_t> segment_frames(const AudioTowerSpec& tower,
                                                        const SegmentInputs& audio);
 
-/// Throws Error{invalid_input} at `where` unless the tokens have one placeholder per audio token.
+/// Throws Error{invalid_input} at `where` unless the tokens have one placeholder per audio token,
+/// and per padding behind it.
 void require_audio_placeholders(const TokenInputs& tokens,
                                 const std::optional<SegmentInputs>& audio, const ModelSpec& spec,
                                 const std::string& where);
+
+/// Leaves out the placeholders of padding.
+void drop_padding(TokenInputs& tokens, const std::optional<SegmentInputs>& audio,
+                  const ModelSpec& spec);
 
 /// Random sound in the workload's segments, and its placeholders in `inputs.main`: every clip
 /// follows one token of text, and all images of its sequence.

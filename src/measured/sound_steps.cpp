@@ -1,4 +1,5 @@
 // Steps of a Conformer on clips of sound: its 2-D convolutions, attention and bounds.
+#include "kernels/cumulative_norm.h"
 #include "kernels/elementwise.h"
 #include "kernels/local_attention.h"
 #include "step_builder.h"
@@ -44,19 +45,68 @@ StepBuilder::Run StepBuilder::convolve_clips(const GridConvolution& op) {
   const std::int64_t bytes =
       integer(op.batch) * ((item_in + item_out) * kFloatBytes + linear->weight_bytes(places));
   return [=, clips = clip_grids(*program_.spec_.audio_tower, sound.clip_frames, op.rows),
-          columns = op.columns, channels = op.in_channels, gathered = scratch(places * op.inputs()),
-          to = output()](std::int64_t /*layer*/) {
+          columns = op.columns, channels = op.in_channels,
+          before = op.items == GridItems::later_rows_of_clips ? 0 : 1,
+          gathered = scratch(places * op.inputs()), to = output()](std::int64_t /*layer*/) {
     StepCount count{0, bytes};
     for (const ClipGrid& clip : clips) {
       const float* const grid = x + clip.segment * item_in;
       for (std::int64_t segment = 0; segment < clip.segments; ++segment) {
-        gather_places({clip.rows, columns, channels}, {segment * rows, rows}, grid,
+        gather_places({clip.rows, columns, channels, before}, {segment * rows, rows}, grid,
                       gathered->data());
         count.matrix_flops +=
             linear->run(gathered->data(), to + (clip.segment + segment) * item_out, places);
       }
     }
     return count;
+  };
+}
+
+StepBuilder::Run StepBuilder::norm_over_earlier_rows(const Norm& op) {
+  NormArguments norm;
+  norm.width = integer(op.width);
+  norm.eps = static_cast<float>(op.spec.eps);
+  const std::int64_t channels =
+      program_.graph_.tensors[node_->output].shape.back().evaluate_int64(program_.whole_sizes_);
+  const AudioTowerSpec& tower = *program_.spec_.audio_tower;
+  const std::vector<std::int64_t>& frames = program_.inputs_.audio->clip_frames;
+  std::int64_t segments = 0;
+  for (const std::int64_t of_clip : frames) segments += tower.segments_of_clip(of_clip);
+  const std::int64_t of_segment = integer(op.rows) / segments;
+  return [=, clips = clip_grids(tower, frames, of_segment), path = weight_path(0),
+          weights = &program_.weights_, layers = block_.layers_per_weights, rows = integer(op.rows),
+          x = input(0), out = output()](std::int64_t layer) mutable {
+    norm.weight = weights->values(path, layer / layers);
+    for (const ClipGrid& clip : clips) {
+      const std::int64_t first = clip.segment * of_segment * norm.width;
+      norm.rows = clip.rows;
+      cumulative_norm(norm, channels, x + first, out + first);
+      const std::int64_t silent = clip.segments * of_segment - clip.rows;
+      std::fill_n(out + first + clip.rows * norm.width, silent * norm.width, 0.0F);
+    }
+    return StepCount{0, 2 * rows * norm.width * kFloatBytes};
+  };
+}
+
+StepBuilder::Run StepBuilder::first_of_neighbours(const PatchRows& op) {
+  const std::int64_t width = integer(op.width);
+  const std::int64_t bytes = 2 * integer(op.elements()) * kFloatBytes;
+  const AudioTowerSpec& tower = *program_.spec_.audio_tower;
+  std::vector<std::int64_t> clips;  // rows of each
+  for (const std::int64_t frames : program_.inputs_.audio->clip_frames) {
+    clips.push_back(tower.rows_of_clip(frames));
+  }
+  return [=, step = tower.grouped_rows(), clips = std::move(clips), in = input(0),
+          out = output()](std::int64_t /*layer*/) {
+    const float* from = in;
+    float* to = out;
+    for (const std::int64_t rows : clips) {
+      for (std::int64_t row = 0; row < rows; row += step) {
+        to = std::copy_n(from + row * width, width, to);
+      }
+      from += rows * width;
+    }
+    return StepCount{0, bytes};
   };
 }
 
@@ -67,8 +117,9 @@ StepBuilder::Run StepBuilder::operator()(const LocalAttention& op) {
   args.chunk = op.chunk;
   args.earlier = op.earlier;
   args.later = op.later;
-  args.positions = op.positions();
+  args.positions = op.positions;
   args.soft_cap = static_cast<float>(op.soft_cap);
+  args.keys = op.keys;
   args.query = input(0);
   args.key = input(1);
   args.value = input(2);

@@ -197,6 +197,7 @@ StepBuilder::Run StepBuilder::norm_over_positions(const Norm& op) {
 
 StepBuilder::Run StepBuilder::operator()(const Norm& op) {
   if (op.axis == NormAxis::positions) return norm_over_positions(op);
+  if (op.axis == NormAxis::earlier_rows) return norm_over_earlier_rows(op);
   NormArguments args{integer(op.rows), integer(op.width), nullptr, nullptr,
                      static_cast<float>(op.spec.eps)};
   if (!op.row_width.is_zero()) args.stride = integer(op.row_width);

@@ -189,6 +189,7 @@ class StepBuilder {
   /// The sums over the tensor-parallel ranks, each with `width` features of one of `groups`.
   [[nodiscard]] RowSums row_sums(Integer groups, std::int64_t width) const;
   [[nodiscard]] Run norm_over_positions(const Norm& op);
+  [[nodiscard]] Run norm_over_earlier_rows(const Norm& op);
   /// Packed linear layers of the node's first weight, by layer of the stack.
   [[nodiscard]] std::map<std::int64_t, PackedLinear*> linears(std::int64_t expert = 0);
   /// Those of each tap of a convolution, or of each group of its channels.
@@ -222,6 +223,7 @@ class StepBuilder {
   [[nodiscard]] Run join_channels(const PatchRows& op);
   /// Averages consecutive rows of an audio tower.
   [[nodiscard]] Run mean_of_neighbours(const PatchRows& op);
+  [[nodiscard]] Run first_of_neighbours(const PatchRows& op);
   [[nodiscard]] Run keep_sound(const PatchRows& op);
   /// A 2-D convolution of whole clips, a segment at a time.
   [[nodiscard]] Run convolve_clips(const GridConvolution& op);

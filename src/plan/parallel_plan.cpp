@@ -139,12 +139,20 @@ bool predicts_words(const Graph& graph) {
   });
 }
 
+/// True if layers attend to rows that the first stage makes of images, which no stage sends on.
+bool reads_images_in_layers(const Graph& graph) {
+  return std::ranges::any_of(graph.weights, [](const Weight& weight) {
+    return weight.component.part == Part::cross_attention_key_value &&
+           weight.component.stack == StackRole::single;
+  });
+}
+
 /// Layers with the same weights stay on one rank, and so do those that read one table with values
-/// for each of them, or tensors of earlier layers.
+/// for each of them, tensors of earlier layers, or rows of images.
 bool has_separable_layers(const Graph& graph) {
   const bool share = std::ranges::any_of(
       graph.blocks, [](const Block& block) { return block.layers_per_weights > 1; });
-  return !share && !reads_earlier_layers(graph) &&
+  return !share && !reads_earlier_layers(graph) && !reads_images_in_layers(graph) &&
          std::ranges::none_of(graph.weights, [](const Weight& weight) {
            return weight.elements().degree(Symbol::num_hidden_layers) > 0;
          });

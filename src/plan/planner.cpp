@@ -69,7 +69,8 @@ ImageTotals times(const ImageTotals& totals, std::int64_t sequences) {
 
 AudioTotals times(const AudioTotals& totals, std::int64_t sequences) {
   return {of_all(totals.segments, sequences), of_all(totals.rows, sequences),
-          of_all(totals.tokens, sequences), of_all(totals.pairs, sequences)};
+          of_all(totals.tokens, sequences), of_all(totals.pairs, sequences),
+          of_all(totals.placeholders, sequences)};
 }
 
 std::optional<Graph> decode_graph(const ModelSpec& spec, const PlanQuery& query) {
@@ -472,7 +473,7 @@ const PlanQuery& Planner::query() const { return implementation_->query; }
 const DeviceRates& Planner::rates() const { return implementation_->rates; }
 const ModelSpec& Planner::spec() const { return implementation_->spec; }
 std::int64_t Planner::tower_tokens() const {
-  return implementation_->images.totals.tokens + implementation_->audio.totals.tokens;
+  return implementation_->images.totals.tokens + implementation_->audio.totals.placeholders;
 }
 bool Planner::decodes() const { return implementation_->decode.has_value(); }
 

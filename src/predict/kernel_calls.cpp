@@ -77,7 +77,7 @@ class CallVisitor {
     AttentionShape shape{
         Integer{1}, op.heads, op.heads, op.head_dim, op.head_dim, op.rows, Integer{op.context()}};
     AttentionShape positions = shape;
-    positions.keys = Integer{op.positions()};
+    positions.keys = Integer{op.positions};
     return {{KernelKind::attention_scores, attention(shape), {}},
             {KernelKind::attention_scores, attention(positions), {}},
             {KernelKind::attention_softmax, attention(shape), {}},

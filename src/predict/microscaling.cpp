@@ -14,7 +14,7 @@ std::optional<std::string> note_on_mxfp8(const MachineProfile& machine, const Mo
   if (!multiplies || arithmetic != DType::float8 || !stores_mxfp8(spec)) return std::nullopt;
   return fmt::format(
       "{} multiplies in float8, but without scales per 32 values: engines convert MXFP8 there to "
-      "16 bits, as --weights mxfp8 without --recipe predicts",
+      "16 bits, as mxfp8 weights without a recipe predict",
       machine.name);
 }
 

@@ -96,8 +96,8 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
           },
           // Of each head: queries, keys, values and position keys, and both scores.
           [](const LocalAttention& local) {
-            const Expr rows = Integer{local.chunk + 2 * local.context() + local.positions()};
-            const Integer scores = Integer{local.chunk} * (local.context() + local.positions());
+            const Expr rows = Integer{local.chunk + 2 * local.context() + local.positions};
+            const Integer scores = Integer{local.chunk} * (local.context() + local.positions);
             return local.heads * (rows * local.head_dim + Expr(scores));
           },
           // The inputs of all places of an item, and its outputs before they are reordered.

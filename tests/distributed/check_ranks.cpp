@@ -56,7 +56,8 @@ Workload step_after(const Lengths& prompt, std::int64_t past) {
   step.phase = Phase::decode;
   step.seq_len = 1;
   step.past_len = past;
-  step.images.totals = {};
+  // Layers that attend to images read the keys of those of the prompt.
+  if (prompt.enc_seq_len == 0) step.images.totals = {};
   step.audio.totals = {};
   return step;
 }

@@ -113,7 +113,11 @@ TEST_CASE("every reference checkpoint of a known family reconciles") {
     CAPTURE(model);
     const Inspection inspection = inspect(model.string());
     CHECK(inspection.all.tensors > 0);
-    if (inspection.reconciliation) CHECK(problems_of(inspection).empty());
+    if (!inspection.reconciliation) continue;
+    // The files of Gemma 3n leave out its MobileNet, of 294 million parameters.
+    const std::string name = model.filename().string();
+    const bool lacks_tower = name == "gemma3n_padded" || name == "gemma3n_whole";
+    CHECK(problems_of(inspection).size() == (lacks_tower ? 1 : 0));
   }
   CHECK(golden_models().size() >= 3);
 }

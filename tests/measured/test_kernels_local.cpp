@@ -9,6 +9,7 @@
 
 #include "definitions.h"
 #include "kernels/convolution.h"
+#include "kernels/cumulative_norm.h"
 #include "kernels/local_attention.h"
 #include "kernels/transformer_xl.h"
 
@@ -33,13 +34,15 @@ struct LocalLayer {
   std::vector<float> scale = random_floats(kLocalDim, 4);
   std::vector<float> position_key;
 
-  LocalLayer(std::int64_t chunk, std::int64_t earlier, std::int64_t later) {
+  LocalLayer(std::int64_t chunk, std::int64_t earlier, std::int64_t later,
+             ConformerKeys keys = ConformerKeys::scaled) {
+    args.keys = keys;
     args.heads = kLocalHeads;
     args.head_dim = kLocalDim;
     args.chunk = chunk;
     args.earlier = earlier;
     args.later = later;
-    args.positions = args.context() / 2 + 1;
+    args.positions = keys == ConformerKeys::plain ? earlier + 1 : args.context() / 2 + 1;
     args.soft_cap = 3;
     args.clips = kLocalClips;
     position_key = random_floats(args.positions * kLocalWidth, 5);
@@ -92,12 +95,14 @@ void add_context(const LocalLayer& layer, const Clip& clip, std::int64_t query, 
   }
   const std::int64_t first =
       clip.begin + (query - clip.begin) / args.chunk * args.chunk - args.earlier;
-  const double key_scale = std::log(1 + std::numbers::e) / std::numbers::ln2;
+  const bool scaled = args.keys == ConformerKeys::scaled;
+  const double key_scale = scaled ? std::log(1 + std::numbers::e) / std::numbers::ln2 : 1;
+  const std::int64_t earliest = args.earlier - (scaled ? 1 : 0);
   std::vector<double> weights;
   double total = 0;
   for (std::int64_t key = first; key < first + args.context(); ++key) {
     const std::int64_t distance = query - key;
-    const bool near = distance >= 0 ? distance < args.earlier : -distance < args.later;
+    const bool near = distance >= 0 ? distance <= earliest : -distance < args.later;
     const bool inside = clip.contains(key);
     const double content = product(layer.key, key, inside ? key_scale : 0).value();
     const std::int64_t position = args.earlier - distance;
@@ -145,6 +150,16 @@ TEST_CASE("attention of chunks is that of the rows before each row of its clip")
   }
 }
 
+TEST_CASE("attention of plain keys sees one row more, each with a position of its own") {
+  LocalLayer layer(4, 3, 0, ConformerKeys::plain);
+  std::vector<float> scratch(static_cast<std::size_t>(layer.args.scratch_floats()));
+  std::vector<float> out(kLocalRows * kLocalWidth);
+  const std::int64_t flops = local_attention(layer.args, scratch.data(), out.data());
+  (void)CountingScalar::take_operations();
+  const std::vector<double> expected = context_of(layer);
+  check_definition(out, flops, expected);
+}
+
 // transformers, Gemma4AudioRelPositionalEncoding: frequencies from 1 to 1/10000.
 TEST_CASE("sinusoids of earlier positions run from the most distant one to the row itself") {
   std::vector<float> out(3 * 6);
@@ -170,4 +185,40 @@ TEST_CASE("rows of a convolution's output read those of a whole clip, and zeros 
   gather_places(clip, {2, 2}, grid.data(), part.data());
   CHECK(std::equal(part.begin(), part.begin() + row, whole.begin() + 2 * row));
   CHECK(std::count(part.begin() + row, part.end(), 0.0F) == row);
+}
+
+TEST_CASE("a convolution of later rows reads its row and the two behind it") {
+  const GridArguments clip{5, 3, 2, 0};
+  const auto grid = random_floats(5 * 3 * 2, 6);
+  std::vector<float> later(3 * 2 * 18);
+  gather_places(clip, grid.data(), later.data());
+  // Without the first row, and with a row of zeros behind, the centred one reads those behind row
+  // 0.
+  std::vector<float> centred(3 * 2 * 18);
+  std::vector<float> shifted(grid.begin() + 6, grid.end());
+  shifted.resize(grid.size());
+  gather_places({5, 3, 2}, shifted.data(), centred.data());
+  const auto tap = [](const std::vector<float>& gathered, std::size_t place, std::size_t at) {
+    return gathered[place * 18 + at];
+  };
+  for (std::size_t place = 0; place < 6; ++place) {
+    for (std::size_t at = 3; at < 9; ++at) {  // the last two lines of taps of the first channel
+      CHECK(tap(later, place, at) == tap(centred, place, at));
+    }
+  }
+  CHECK(tap(later, 0, 1) == grid[0]);  // above the middle: the row itself
+}
+
+// transformers, Gemma3nAudioCumulativeGroupNorm.
+TEST_CASE("a norm over earlier rows has the mean and the variance of all rows so far") {
+  const std::vector<float> x{1, 3, 5, 7};  // two rows of two channels
+  const std::vector<float> weight{2, 1};
+  std::vector<float> out(4);
+  cumulative_norm({2, 2, weight.data(), nullptr, 0}, 2, x.data(), out.data());
+  // Means 2 and 4. Squares of row 0 around 2: 1 + 1; of row 1 around 4: 1 + 9.
+  const double deviation = std::sqrt((2 + 10) / 4.0);
+  CHECK(static_cast<double>(out[0]) == doctest::Approx(-2));
+  CHECK(static_cast<double>(out[1]) == doctest::Approx(1));
+  CHECK(static_cast<double>(out[2]) == doctest::Approx(2 / deviation));
+  CHECK(static_cast<double>(out[3]) == doctest::Approx(3 / deviation));
 }

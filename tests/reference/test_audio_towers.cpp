@@ -133,6 +133,61 @@ TEST_CASE("Gemma 4's published Conformer has the class's counts, without rows be
   CHECK(sound.figures.parameters - tiny_text_parameters("gemma4_audio") == 304'824'608 + 1536 * 32);
 }
 
+// The class computes rows that complete chunks of 5, and embeds all tokens as hard ones too; the
+// padding, once.
+TEST_CASE("FLOPs of Gemma 3n's clips equal the reference code's, but for what the class drops") {
+  const auto folder = data_folder() / "golden/models/gemma3n_whole";
+  const nlohmann::json reference = read_json(folder / "reference.json");
+  const auto number_of = [&](const char* key) { return reference.at(key).get<std::int64_t>(); };
+  const ModelSpec spec = load_model(folder.string()).spec;
+  Workload workload;
+  workload.seq_len = number_of("tokens");
+  const Counted text = count(spec, workload);
+  constexpr Integer kVisionTower = 294'126'912;  // which the data's model lacks
+  CHECK(text.figures.parameters == kVisionTower + number_of("parameters"));
+  CHECK(text.figures.forward.matrix_flops ==
+        number_of("flops_without_sound") - number_of("flops_of_hard_tokens"));
+  workload.audio.count = 2;
+  workload.audio.totals = audio_totals(spec, std::vector<std::int64_t>(2, number_of("frames")));
+  // 17 rows of 16 values of each clip are completed to 20, with 7 keys and values and 3 positions.
+  const Integer padding = Integer{2} * 3 * 2 * 16 * (2 * 7 + 3) + 2 * 16 * 32;
+  CHECK(count(spec, workload).figures.forward.matrix_flops ==
+        number_of("flops") - number_of("flops_of_hard_tokens") - padding);
+}
+
+// transformers 5.24.0 on torch 2.15.0: parameters of Gemma3nAudioEncoder with its default sizes,
+// and FLOPs of 3,000 frames by FlopCounterMode, on the meta device.
+TEST_CASE("Gemma 3n's published Conformer has the class's counts, without rows behind a clip") {
+  auto config = read_json(data_folder() / "golden/models/gemma3n_whole/config.json");
+  config["audio_config"] = nlohmann::json::object();
+  config["audio_soft_tokens_per_image"] = 188;
+  const ModelSpec spec = spec_of(config, "gemma3n");
+  const Counted sound = prefill(spec, 1, 300, 3000);
+  // The class completes 750 rows to 63 chunks of 12, each with 24 keys and values and 13 positions.
+  const Integer padding = Integer{12} * 6 * 2 * 1536 * (2 * 24 + 13);
+  CHECK(flops_of(sound, Part::audio_tower) == Integer{983'672'856'576} - padding);
+  CHECK(flops_of(sound, Part::projector) == Integer{2} * 188 * 1536 * 32);
+  // The tiny tower has 6,844; both embedders, a table, two norms and a projection to 32.
+  const auto embedder = [](std::int64_t ids, std::int64_t width) { return (ids + 2 + 32) * width; };
+  const Integer tiny_parameters =
+      count(load_model((data_folder() / "golden/models/gemma3n_whole").string()).spec, Workload{})
+          .figures.parameters;
+  CHECK(sound.figures.parameters - tiny_parameters ==
+        681'348'640 - 6844 + embedder(128, 1536) - embedder(8, 16));
+}
+
+TEST_CASE("every 16th frame of Gemma 3n's sound becomes a token, with padding to 188") {
+  auto config = read_json(data_folder() / "golden/models/gemma3n_whole/config.json");
+  config["audio_config"] = nlohmann::json::object();
+  config["audio_soft_tokens_per_image"] = 188;
+  const ModelSpec spec = spec_of(config, "gemma3n");
+  // transformers, Gemma3nProcessor: 188 tokens for clips of at most 30 s.
+  CHECK(tokens_of(spec) == 188);
+  CHECK(tokens_of(spec, 10) == 63);
+  CHECK(spec.audio_tower->placeholders_of_clip(1000) == 188);
+  CHECK(is_refused(clips(1, 31), spec, "188"));
+}
+
 TEST_CASE("four frames of Gemma 4's sound become a token") {
   const ModelSpec spec = tiny("gemma4_audio");
   // transformers, Gemma4Processor: 40 ms a token, and 750 in 30 s.

@@ -149,7 +149,7 @@ void gather_places(const GridArguments& args, OutputRows rows, const float* grid
     }
     for (std::int64_t column = 0; column < args.columns; column += 2) {
       for (std::int64_t tap = 0; tap < kSide * kSide; ++tap) {
-        const std::int64_t from_row = row + tap / kSide - 1;
+        const std::int64_t from_row = row + tap / kSide - args.rows_before;
         const std::int64_t from_column = column + tap % kSide - 1;
         const bool inside =
             from_row >= 0 && from_row < args.rows && from_column >= 0 && from_column < args.columns;

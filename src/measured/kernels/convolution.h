@@ -63,9 +63,10 @@ struct GridArguments {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t channels = 1;
+  std::int64_t rows_before = 1;  ///< of zeros, before the first row
 };
 
-/// Values that the outputs of a 3 × 3 convolution with stride 2 and padding 1 read of `grid`,
+/// Values that the outputs of a 3 × 3 convolution with stride 2 and padding read of `grid`,
 /// [rows, columns, channels]: gathered [output places, channels, 9].
 void gather_places(const GridArguments& args, const float* grid, float* gathered);
 

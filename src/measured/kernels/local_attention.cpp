@@ -53,9 +53,37 @@ float query_factor(const LocalAttentionArguments& args, std::int64_t i) {
                             std::sqrt(static_cast<double>(args.head_dim)));
 }
 
+/// ln(1 + e)/ln 2, or 1.
+float key_factor(ConformerKeys keys) {
+  switch (keys) {
+    case ConformerKeys::scaled:
+      return static_cast<float>(std::log1p(std::numbers::e) / std::numbers::ln2);
+    case ConformerKeys::plain:
+      break;
+  }
+  return 1;
+}
+
+/// Columns that a query sees in a chunk far from the ends of its clip.
+struct SeenColumns {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+};
+
+SeenColumns seen_columns(const LocalAttentionArguments& args, std::int64_t query) {
+  const std::int64_t own = query + args.earlier;
+  switch (args.keys) {
+    case ConformerKeys::scaled:
+      return {query + 1, own + std::max<std::int64_t>(args.later - 1, 0)};
+    case ConformerKeys::plain:
+      break;
+  }
+  return {query, own + args.later};
+}
+
 /// Copies the chunk's queries, scaled, and its keys, scaled, and values; zeros outside the clip.
 void gather(const LocalAttentionArguments& args, const ChunkPlace& at, const HeadMemory& memory) {
-  const auto key_factor = static_cast<float>(std::log1p(std::numbers::e) / std::numbers::ln2);
+  const float scaled_by = key_factor(args.keys);
   const std::int64_t dim = args.head_dim;
   const std::int64_t context = args.context();
   for (std::int64_t i = 0; i < dim; ++i) {
@@ -70,7 +98,7 @@ void gather(const LocalAttentionArguments& args, const ChunkPlace& at, const Hea
     const float* const key = inside ? row_of(args, at, args.key, row) : nullptr;
     const float* const value = inside ? row_of(args, at, args.value, row) : nullptr;
     for (std::int64_t i = 0; i < dim; ++i) {
-      memory.keys[i * context + column] = inside ? key_factor * key[i] : 0;
+      memory.keys[i * context + column] = inside ? scaled_by * key[i] : 0;
       memory.values[column * dim + i] = inside ? value[i] : 0;
     }
   }
@@ -89,9 +117,9 @@ void finish_row(const LocalAttentionArguments& args, const ChunkPlace& at, std::
   row.keys = context;
   row.soft_cap = args.soft_cap;
   const std::int64_t before_clip = args.earlier - at.first;
-  row.first = std::max(query + 1, before_clip);
-  const std::int64_t last = query + args.earlier + std::max<std::int64_t>(args.later - 1, 0);
-  row.visible = std::min({context, last + 1, before_clip + at.clip_rows});
+  const SeenColumns seen = seen_columns(args, query);
+  row.first = std::max(seen.first, before_clip);
+  row.visible = std::min({context, seen.last + 1, before_clip + at.clip_rows});
   softmax(row, scores);
 }
 

@@ -1,9 +1,11 @@
 // Attention of chunks of rows in clips of sound, with relative positions (transformers,
-// models/gemma4, Gemma4AudioAttention; Appendix B of arXiv 1901.02860).
+// Gemma3nAudioAttention and Gemma4AudioAttention; Appendix B of arXiv 1901.02860).
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include "headroom/layer_spec.h"
 
 namespace headroom::measured {
 
@@ -15,7 +17,8 @@ struct LocalAttentionArguments {
   std::int64_t earlier = 0;
   std::int64_t later = 0;
   std::int64_t positions = 0;
-  float soft_cap = 0;                     ///< 0: no cap
+  float soft_cap = 0;  ///< 0: no cap
+  ConformerKeys keys = ConformerKeys::scaled;
   std::span<const std::int64_t> clips{};  ///< rows of each
   const float* query = nullptr;           ///< [rows, heads·head_dim], as the two below
   const float* key = nullptr;

@@ -98,6 +98,7 @@ void add_patch(PatchRows::Kind kind, const MergeArguments& args, std::int64_t pa
     case PatchRows::Kind::pack_means:
     case PatchRows::Kind::sound:
     case PatchRows::Kind::mean_of_neighbours:
+    case PatchRows::Kind::first_of_neighbours:
       break;
   }
 }

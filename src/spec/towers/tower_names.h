@@ -27,6 +27,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_kimi_k3_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
+[[nodiscard]] NameTable wrapped_gemma3n_names();
 /// Gemma 4's audio tower.
 [[nodiscard]] std::span<const NameRule> gemma4_audio_rules();
 [[nodiscard]] NameTable wrapped_vipllava_names();

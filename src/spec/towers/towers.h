@@ -35,8 +35,8 @@ void read_internvl_chat_tower(ConfigReader& config, ModelSpec& spec);
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec);
 /// Gemma 4's audio tower, a Conformer (arXiv 2005.08100), if the config has one.
 void read_gemma4_audio(ConfigReader& config, ModelSpec& spec);
-/// Gemma 3n: MobileNet V5 and a Conformer, which are counted.
-void count_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
+/// Gemma 3n: MobileNet V5, which is counted, and a Conformer for sound.
+void read_gemma3n_towers(ConfigReader& config, ModelSpec& spec);
 /// MiniMax M3: CLIP's layers with 3-D RoPE, an MLP before and after the merger of patches.
 void read_minimax_m3_tower(ConfigReader& config, ModelSpec& spec);
 /// Step-3: norms behind attention and network, and two convolutions that halve the image's sides.
