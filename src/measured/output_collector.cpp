@@ -10,6 +10,19 @@
 
 namespace headroom::measured {
 
+namespace {
+
+/// Returns whether the classes record hidden states after each layer, and not the embeddings: those
+/// of Mamba and RWKV-4.
+bool records_after_layers(const StackSpec& stack) {
+  const AttentionKind kind = stack.self_attention.kind;
+  const bool mixes =
+      kind == AttentionKind::state_space || kind == AttentionKind::weighted_key_value;
+  return mixes && stack.variants.empty() && !stack.shared_block;
+}
+
+}  // namespace
+
 void OutputCollector::add(std::string name, std::vector<std::int64_t> shape, const float* data) {
   if (data == nullptr) return;
   const std::int64_t count =
@@ -91,12 +104,13 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
   const bool streams = spec_.main_stack().altup || spec_.main_stack().hyper_connections;
   if (streams) return observe_streams(block, layer, data);
   if (block.path == "per_layer_embeddings") return;
+  const bool after = records_after_layers(in_encoder ? *spec_.encoder : spec_.main_stack());
   if (block.path.ends_with("embeddings")) {
-    add_hidden(states + ".0", in_encoder, data);
+    if (!after) add_hidden(states + ".0", in_encoder, data);
   } else if (block.path.ends_with(".layers")) {
     const std::string stack = in_encoder ? "encoder." : "decoder.";
     add_hidden(fmt::format("{}layers.{}.output", two_stacks ? stack : "", layer), in_encoder, data);
-    add_hidden(fmt::format("{}.{}", states, layer + 1), in_encoder, data);
+    add_hidden(fmt::format("{}.{}", states, after ? layer : layer + 1), in_encoder, data);
     const StackSpec& stack_spec = in_encoder ? *spec_.encoder : spec_.main_stack();
     if (layer + 1 == stack_spec.num_layers) end_stack(in_encoder, data);
   } else if (block.path.ends_with(".input_convolution")) {

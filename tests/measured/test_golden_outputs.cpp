@@ -46,18 +46,6 @@ std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& 
   return relevant;
 }
 
-/// Name under which the reference recorded a tensor. Classes of Mamba and RWKV record the hidden
-/// states after each layer, and not the embeddings: their first is our second.
-std::string recorded_name(const ModelSpec& spec, const std::string& name) {
-  constexpr std::string_view kStates = "hidden_states.";
-  const bool shifted =
-      spec.model_type.find("mamba") != std::string::npos || spec.model_type == "rwkv";
-  if (!shifted || !name.starts_with(kStates)) return name;
-  const int index = std::stoi(name.substr(kStates.size()));
-  if (index == spec.main_stack().num_layers) return name;  // after the final norm
-  return std::string(kStates) + std::to_string(index - 1);
-}
-
 /// Expected values of a tower's rows, without those of padding: the reference pads every image to
 /// the largest.
 std::vector<float> unpadded(const StoredTensor& tensor, const ModelInputs& inputs,
@@ -111,7 +99,7 @@ void check_golden_outputs(const std::filesystem::path& folder, const SessionOpti
   std::size_t compared = 0;
   for (const NamedTensor& tensor : session.forward(model.inputs.inputs)) {
     CAPTURE(tensor.name);
-    const StoredTensor* expected = model.expected.find(recorded_name(model.spec, tensor.name));
+    const StoredTensor* expected = model.expected.find(tensor.name);
     if (expected == nullptr) continue;
     // The rows of all images or clips stand one after the other; the reference may split them.
     const bool of_images = tensor.name.starts_with("vision.") || tensor.name == "image_features";
