@@ -193,6 +193,22 @@ void apply_recipe(const PlanOptions& options, PlanQuery& query) {
   if (trains) query.arithmetic = info(query.states.recipe).arithmetic;
 }
 
+/// What a stated type replaces of the inference recipe; remedies of `fit` are written so.
+void note_replaced_types(const PlanOptions& options, std::vector<std::string>& notes) {
+  const auto* const recipe = std::get_if<InferenceRecipe>(&options.recipe);
+  if (recipe == nullptr) return;
+  const InferenceRecipeInfo& own = info(*recipe);
+  const auto note = [&](const char* option, std::string_view stated, std::string_view replaced) {
+    if (stated == replaced) return;
+    notes.push_back(
+        fmt::format("{} {} replaces --recipe {}'s {}", option, stated, own.name, replaced));
+  };
+  if (options.weights) note("--weights", name_of(*options.weights), name_of(own.weights));
+  if (!options.arithmetic) return;
+  note("--arithmetic", name_of(*options.arithmetic),
+       own.arithmetic ? name_of(*own.arithmetic) : "16 bits");
+}
+
 void apply_types(const PlanOptions& options, const ModelSpec& spec, PlanQuery& query) {
   const bool trains = query.purpose == Purpose::train;
   apply_recipe(options, query);
@@ -224,6 +240,7 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   question.query.attention = options.attention.value_or(eager ? AttentionImplementation::eager
                                                               : AttentionImplementation::fused);
   apply_types(options, question.model.spec, question.query);
+  note_replaced_types(options, question.notes);
   question.devices = options.count.value();
   set_lengths(options, question);
   question.load.batch_size = options.batch_size.value_or(default_batch(options));
