@@ -30,7 +30,7 @@ StackSpec layers_without_gates(const TowerSpec& tower) {
 /// Rows of a table by the number of an image's canvas: `rows` for each of its tiles.
 std::vector<Expr> shape_by_canvas(const TowerSpec& tower, std::int64_t rows) {
   const auto canvases = static_cast<std::int64_t>(tower.tiles.heights.size());
-  return {Integer{canvases + 1}, Integer{tower.most_tiles * rows} * kHidden};
+  return {Integer{canvases + 1}, Integer{tower.most_tiles} * rows * kHidden};
 }
 
 }  // namespace
