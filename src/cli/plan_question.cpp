@@ -193,7 +193,7 @@ void apply_recipe(const PlanOptions& options, PlanQuery& query) {
   if (trains) query.arithmetic = info(query.states.recipe).arithmetic;
 }
 
-/// What a stated type replaces of the inference recipe; remedies of `fit` are written so.
+/// Notes stated types that replace those of the inference recipe; remedies of `fit` are written so.
 void note_replaced_types(const PlanOptions& options, std::vector<std::string>& notes) {
   const auto* const recipe = std::get_if<InferenceRecipe>(&options.recipe);
   if (recipe == nullptr) return;

@@ -135,29 +135,27 @@ std::vector<double> context_of(const LocalLayer& layer) {
   return out;
 }
 
-}  // namespace
-
-TEST_CASE("attention of chunks is that of the rows before each row of its clip") {
-  for (const std::int64_t later : {0, 2}) {
-    CAPTURE(later);
-    LocalLayer layer(4, 4, later);
-    std::vector<float> scratch(static_cast<std::size_t>(layer.args.scratch_floats()));
-    std::vector<float> out(kLocalRows * kLocalWidth);
-    const std::int64_t flops = local_attention(layer.args, scratch.data(), out.data());
-    (void)CountingScalar::take_operations();
-    const std::vector<double> expected = context_of(layer);
-    check_definition(out, flops, expected);
-  }
-}
-
-TEST_CASE("attention of plain keys sees one row more, each with a position of its own") {
-  LocalLayer layer(4, 3, 0, ConformerKeys::plain);
+/// Compares the kernel with the definition, values and FLOPs.
+void check_local_attention(const LocalLayer& layer) {
   std::vector<float> scratch(static_cast<std::size_t>(layer.args.scratch_floats()));
   std::vector<float> out(kLocalRows * kLocalWidth);
   const std::int64_t flops = local_attention(layer.args, scratch.data(), out.data());
   (void)CountingScalar::take_operations();
   const std::vector<double> expected = context_of(layer);
   check_definition(out, flops, expected);
+}
+
+}  // namespace
+
+TEST_CASE("attention of chunks is that of the rows before each row of its clip") {
+  for (const std::int64_t later : {0, 2}) {
+    CAPTURE(later);
+    check_local_attention(LocalLayer(4, 4, later));
+  }
+}
+
+TEST_CASE("attention of plain keys sees one row more, each with a position of its own") {
+  check_local_attention(LocalLayer(4, 3, 0, ConformerKeys::plain));
 }
 
 // transformers, Gemma4AudioRelPositionalEncoding: frequencies from 1 to 1/10000.

@@ -133,16 +133,7 @@ StackSpec read_tower_layers(ConfigReader& vision, std::int64_t width) {
 }
 
 ImageSpec read_tile(ConfigReader& vision) {
-  const PatchGrid grid = read_patch_grid(vision, "num_channels", 448, 14);
-  const auto sides = vision.sides_or("image_size", 448);
-  const auto patch = vision.sides_or("patch_size", 14);
-  if (sides[0] != sides[1] || patch[0] != patch[1]) {
-    vision.fail("image_size", "has sides that differ", "use square tiles and patches");
-  }
-  ImageSpec image;
-  image.image_size = sides[0];
-  image.patch_size = patch[0];
-  image.num_channels = grid.elements / (patch[0] * patch[0]);
+  ImageSpec image = read_square_image(vision, "num_channels", 448, 14);
   image.prefix = PrefixTokens::class_token;
   image.patch_bias = false;
   return image;

@@ -9,19 +9,9 @@ namespace headroom::detail {
 namespace {
 
 ImageSpec read_glm_image(ConfigReader& vision) {
-  const PatchGrid grid = read_patch_grid(vision, "in_channels", 336, 14);
-  const auto image_size = vision.sides_or("image_size", 336);
-  const auto patch_size = vision.sides_or("patch_size", 14);
-  if (image_size[0] != image_size[1] || patch_size[0] != patch_size[1]) {
-    vision.fail("image_size", "has sides that differ", "use square images and patches");
-  }
-  ImageSpec image;
-  image.image_size = image_size[0];
-  image.patch_size = patch_size[0];
-  image.num_channels = grid.elements / (patch_size[0] * patch_size[0]);
+  ImageSpec image = read_square_image(vision, "in_channels", 336, 14);
   image.num_frames = vision.size_or({"temporal_patch_size"}, 2);
   image.block_side = vision.size_or({"spatial_merge_size"}, 2);
-  image.prefix = PrefixTokens::none;
   image.interpolation = PositionInterpolation::bicubic;
   image.pixels = PixelLayout::patches;
   return image;

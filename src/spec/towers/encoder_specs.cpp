@@ -15,28 +15,13 @@ struct ClassSizes {
   ActivationKind activation = ActivationKind::gelu_tanh;
 };
 
-ImageSpec read_square_image(ConfigReader& vision, const ClassSizes& absent) {
-  const PatchGrid grid =
-      read_patch_grid(vision, "num_channels", absent.image_size, absent.patch_size);
-  const auto image = vision.sides_or("image_size", absent.image_size);
-  const auto patch = vision.sides_or("patch_size", absent.patch_size);
-  if (image[0] != image[1] || patch[0] != patch[1]) {
-    vision.fail("image_size", "has sides that differ", "use square images and patches");
-  }
-  ImageSpec spec;
-  spec.image_size = image[0];
-  spec.patch_size = patch[0];
-  spec.num_channels = grid.elements / (patch[0] * patch[0]);
-  spec.prefix = PrefixTokens::none;
-  return spec;
-}
-
 /// A pre-norm encoder with biases and learned positions, without prefix tokens.
 TowerSpec read_encoder(ConfigReader& vision, const ClassSizes& absent) {
   TowerSpec tower;
   tower.hidden_size = vision.size_or({"hidden_size"}, absent.width);
   tower.embedding.input = InputKind::patches;
-  tower.embedding.image = read_square_image(vision, absent);
+  tower.embedding.image =
+      read_square_image(vision, "num_channels", absent.image_size, absent.patch_size);
   tower.position.kind = PositionKind::learned;
   tower.position.max_position_embeddings = tower.embedding.image->num_tokens();
   // PaliGemma 2's is its text size's whatever its image, CLIP's counts its class token.

@@ -109,6 +109,22 @@ PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
       product(vision, "patch_size", channels, product(vision, "patch_size", patch[0], patch[1]))};
 }
 
+ImageSpec read_square_image(ConfigReader& vision, std::string_view channels_key,
+                            std::int64_t image_size, std::int64_t patch_size) {
+  const PatchGrid grid = read_patch_grid(vision, channels_key, image_size, patch_size);
+  const auto image = vision.sides_or("image_size", image_size);
+  const auto patch = vision.sides_or("patch_size", patch_size);
+  if (image[0] != image[1] || patch[0] != patch[1]) {
+    vision.fail("image_size", "has sides that differ", "use square images and patches");
+  }
+  ImageSpec spec;
+  spec.image_size = image[0];
+  spec.patch_size = patch[0];
+  spec.num_channels = grid.elements / (patch[0] * patch[0]);
+  spec.prefix = PrefixTokens::none;
+  return spec;
+}
+
 double read_axial_theta(ConfigReader& vision, double absent) {
   double theta = vision.number_or({"rope_theta"}, absent);
   if (auto rope = vision.object("rope_parameters")) {

@@ -63,6 +63,10 @@ void add_pooling_head(ModelSpec& spec, std::int64_t width, std::int64_t inner);
 [[nodiscard]] PatchGrid read_patch_grid(ConfigReader& vision, std::string_view channels_key,
                                         std::int64_t image_size, std::int64_t patch_size);
 
+/// Square images of square patches, without a prefix. Throws Error{invalid_input} if sides differ.
+[[nodiscard]] ImageSpec read_square_image(ConfigReader& vision, std::string_view channels_key,
+                                          std::int64_t image_size, std::int64_t patch_size);
+
 /// Patches of a side that become one: 1 / the ratio of `key`, 2 if absent.
 [[nodiscard]] std::int64_t read_merged_side(ConfigReader& config, std::string_view key);
 
