@@ -32,19 +32,6 @@ fs::path listing_at(const fs::path& path) {
   return safetensors_in(path).value_or(path / kSafetensorsListings.front());
 }
 
-[[noreturn]] void refuse_parts(const std::string& place, const std::string& message) {
-  throw Error(ErrorCode::invalid_input, message, place,
-              "download or save all files again: index and files do not match");
-}
-
-void require_listed(const SafetensorsFile& file, const std::string& name, const ShardMap& shards) {
-  for (const StoredTensor& tensor : file.tensors()) {
-    const auto listed = shards.find(tensor.name);
-    if (listed != shards.end() && listed->second == name) continue;
-    refuse_parts(tensor_place(file.path(), tensor.name), "the index does not list it in this file");
-  }
-}
-
 }  // namespace
 
 std::optional<fs::path> safetensors_in(const fs::path& folder) {
@@ -56,7 +43,7 @@ std::optional<fs::path> safetensors_in(const fs::path& folder) {
 
 Checkpoint::Checkpoint(const fs::path& path) : listing_(listing_at(path).string()) {
   if (is_folder(path) && !exists(path)) {
-    throw Error(ErrorCode::invalid_input, "contains no weights", path.string(),
+    throw Error(ErrorCode::missing_resource, "contains no weights", path.string(),
                 fmt::format("add {} or {}", kSafetensorsListings[0], kSafetensorsListings[1]));
   }
   if (listing_.ends_with(kIndexEnding)) {
@@ -94,13 +81,15 @@ void Checkpoint::open_shards(const fs::path& index) {
   for (const auto& [tensor, file] : shards) files.insert(file);
   for (const std::string& name : files) {
     SafetensorsFile file(index.parent_path() / name);
-    require_listed(file, name, shards);
+    for (const StoredTensor& tensor : file.tensors()) {
+      require_listed(shards, tensor.name, name, file.path());
+    }
     add(std::move(file));
   }
   for (const auto& [tensor, file] : shards) {
     if (find(tensor) != nullptr) continue;
-    refuse_parts(tensor_place((index.parent_path() / file).string(), tensor),
-                 "the index lists it in this file, which lacks it");
+    refuse_shards(tensor_place((index.parent_path() / file).string(), tensor),
+                  "the index lists it in this file, which lacks it");
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "headroom/error.h"
 #include "safetensors.h"
+#include "shard_index.h"
 
 namespace headroom::checkpoint {
 namespace {
@@ -140,6 +141,15 @@ void skip_metadata(HeaderScanner& header) {
   header.expect('}');
 }
 
+/// Refuses a tensor that `table` has from this file, which is damaged, or from another one.
+[[noreturn]] void refuse_second(const HeaderScanner& header, std::string_view name,
+                                std::size_t file, const TensorTable& table) {
+  const auto first = table.find(name);
+  const bool in_this_file = !first || table[*first].file == file;
+  if (in_this_file) header.fail(fmt::format("the key \"{}\" is listed twice", name));
+  refuse_shards(tensor_place(header.file(), name), "another file of the index has it, too");
+}
+
 }  // namespace
 
 void read_entries(HeaderScanner& header, std::uint64_t data_size, std::size_t file,
@@ -158,7 +168,7 @@ void read_entries(HeaderScanner& header, std::uint64_t data_size, std::size_t fi
       } else {
         is_new = table.add(entries.read(name));
       }
-      if (!is_new) header.fail(fmt::format("the key \"{}\" is listed twice", name));
+      if (!is_new) refuse_second(header, name, file, table);
     } while (header.accept(','));
     header.expect('}');
   }

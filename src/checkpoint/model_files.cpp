@@ -43,17 +43,12 @@ fs::path model_listing_at(const fs::path& path) {
   if (auto file = safetensors_in(path)) return *std::move(file);
   if (auto file = gguf_in(path)) return std::move(*file);
   const FolderContents contents = folder_contents(path);
-  throw Error(ErrorCode::invalid_input,
+  throw Error(ErrorCode::missing_resource,
               fmt::format("contains no weights in a supported format: {}", contents.text()),
               path.string(),
               contents.pickles.empty()
                   ? "add model.safetensors, model.safetensors.index.json or a GGUF file"
                   : pickle_hint());
-}
-
-[[noreturn]] void refuse_model_files(const std::string& place, const std::string& message) {
-  throw Error(ErrorCode::invalid_input, message, place,
-              "download or save all files again: index and files do not match");
 }
 
 }  // namespace
@@ -124,16 +119,13 @@ void ModelFiles::open_shards(const fs::path& index) {
     const std::size_t first = tensors_.size();
     open_safetensors(index.parent_path() / name);
     for (std::size_t i = first; i < tensors_.size(); ++i) {
-      const auto listed = shards.find(tensors_[i].name);
-      if (listed != shards.end() && listed->second == name) continue;
-      refuse_model_files(tensor_place(paths_.back(), tensors_[i].name),
-                         "the index does not list it in this file");
+      require_listed(shards, tensors_[i].name, name, paths_.back());
     }
   }
   for (const auto& [tensor, file] : shards) {
     if (tensors_.find(tensor)) continue;
-    refuse_model_files(tensor_place((index.parent_path() / file).string(), tensor),
-                       "the index lists it in this file, which lacks it");
+    refuse_shards(tensor_place((index.parent_path() / file).string(), tensor),
+                  "the index lists it in this file, which lacks it");
   }
 }
 
@@ -169,9 +161,9 @@ void ModelFiles::add_gguf(GgufFile file) {
     const bool added = tensors_.add({tensor.name, tensor.type, tensor.shape(),
                                      static_cast<std::uint64_t>(tensor.offset),
                                      static_cast<std::uint64_t>(tensor.bytes), paths_.size()});
-    if (!added)
-      refuse_model_files(tensor_place(file.path(), tensor.name),
-                         "another file of the split has it too");
+    if (!added) {
+      refuse_shards(tensor_place(file.path(), tensor.name), "another file of the split has it too");
+    }
   }
   add_listed_constants(file);
   paths_.push_back(file.path());

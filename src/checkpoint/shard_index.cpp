@@ -85,6 +85,21 @@ ShardMap shards_of(const json& document, const std::filesystem::path& index) {
 
 }  // namespace
 
+void refuse_shards(const std::string& place, const std::string& message) {
+  throw Error(ErrorCode::invalid_input, message, place,
+              "download or save all files again: index and files do not match");
+}
+
+void require_listed(const ShardMap& shards, std::string_view tensor, const std::string& name,
+                    const std::string& path) {
+  const auto listed = shards.find(tensor);
+  if (listed != shards.end() && listed->second == name) return;
+  refuse_shards(tensor_place(path, tensor),
+                listed == shards.end()
+                    ? "the index does not list it"
+                    : fmt::format("the index lists it in {}, not in this file", listed->second));
+}
+
 ShardMap read_shard_index(const std::filesystem::path& index) {
   return shards_of(parse_index(index), index);
 }

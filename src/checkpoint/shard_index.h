@@ -7,11 +7,19 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace headroom::checkpoint {
 
 /// Maps a tensor's name to the name of its file in the index's folder.
 using ShardMap = std::map<std::string, std::string, std::less<>>;
+
+/// Throws Error{invalid_input}: at `place`, index and files do not match.
+[[noreturn]] void refuse_shards(const std::string& place, const std::string& message);
+
+/// Throws as `refuse_shards` unless `shards` lists `tensor` in the file `name`, which is at `path`.
+void require_listed(const ShardMap& shards, std::string_view tensor, const std::string& name,
+                    const std::string& path);
 
 /// Reads an index. Throws Error{invalid_input} if it is not valid or names a file outside its
 /// folder.

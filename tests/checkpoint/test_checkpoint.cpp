@@ -130,6 +130,12 @@ TEST_CASE("index and shards must list exactly the same tensors") {
                                            float32_tensor("b", {0}, {})};
   write_safetensors(folder / "two.safetensors", both);
   CHECK(place_of(folder) == "/two.safetensors: a");
+  const Error error = input_error_of([&] { Checkpoint weights(folder.path()); });
+  CHECK(error.message() == "the index lists it in one.safetensors, not in this file");
+  const Error other = input_error_of([&] { ModelFiles files(folder.path()); });
+  CHECK(other.where() == (folder / "two.safetensors").string() + ": a");
+  CHECK(other.message() == "another file of the index has it, too");
+  CHECK(other.hint() == error.hint());
 }
 
 TEST_CASE("a shard's name cannot leave the folder") {
