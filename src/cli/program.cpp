@@ -43,7 +43,7 @@ void fill(Command root, int& status) {
       "  0  success\n"
       "  1  the answer is no: a verdict failed, or no plan fits\n"
       "  2  usage or bad input\n"
-      "  3  out of memory, or a file cannot be read or written\n"
+      "  3  out of memory, or a file is missing or cannot be read or written\n"
       "  4  a bug in headroom\n"
       "  128 + N  signal N ended the run");
 }

@@ -13,6 +13,7 @@
 #include "headroom/machine_profile.h"
 #include "json_text.h"
 #include "output_file.h"
+#include "path_names.h"
 #include "similar.h"
 #include "user_folder.h"
 
@@ -191,6 +192,9 @@ MachineProfile find_machine(const std::string& name_or_file) {
   const fs::file_status status = fs::status(name_or_file, failed);
   if (name_or_file == "-" || (fs::exists(status) && !fs::is_directory(status))) {
     return profile_from_json(detail::read_text_file(name_or_file), name_or_file);
+  }
+  if (!fs::exists(status) && detail::names_a_file(name_or_file)) {
+    detail::throw_no_such_file(name_or_file);
   }
   std::string hint = detail::did_you_mean(name_or_file, names);
   if (hint.empty()) hint = "`headroom machines` lists them; `here` is this machine";

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "json_text.h"
 #include "layouts/layouts.h"
 #include "model_files.h"
+#include "path_names.h"
 #include "preset_names.h"
 #include "quantization/quantization.h"
 #include "similar.h"
@@ -139,17 +139,6 @@ std::string suggestion(const std::string& name, const std::vector<std::string>& 
   return longest.empty() ? longest : fmt::format("did you mean {}?", longest);
 }
 
-/// Returns whether `name` can only be a path: by its start, or by the ending of a model's file.
-bool names_a_file(const std::string& name) {
-  const auto has = [](std::span<const std::string_view> parts, auto matches) {
-    return std::ranges::any_of(parts, matches);
-  };
-  static constexpr std::string_view kStarts[] = {"/", "./", "../"};
-  static constexpr std::string_view kEndings[] = {".json", ".gguf", ".safetensors"};
-  return has(kStarts, [&](std::string_view start) { return name.starts_with(start); }) ||
-         has(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
-}
-
 /// Refuses an address, with the owner and the name that may stand behind its host.
 void refuse_address(const std::string& name) {
   if (!name.starts_with("https://") && !name.starts_with("http://")) return;
@@ -172,10 +161,7 @@ void refuse_address(const std::string& name) {
   if (broken != local.problems.end()) {
     throw Error(ErrorCode::invalid_input, "cannot be read from its store", name, broken->message);
   }
-  if (names_a_file(name)) {
-    throw Error(ErrorCode::missing_resource, "no such file or folder exists", name,
-                "check the path and its permissions");
-  }
+  if (detail::names_a_file(name)) detail::throw_no_such_file(name);
   std::string guess = detail::hint_before_quantisation(name);
   if (guess.empty()) guess = suggestion(name, known_names(local));
   throw Error(

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "headroom/error.h"
+#include "headroom/machine_profile.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
 
@@ -256,6 +257,32 @@ TEST_CASE("an unknown model name gets the closest preset as a hint") {
   CHECK_THROWS_AS((void)load_model("/nonexistent/config.json"), Error);
   CHECK_THROWS_AS((void)load_model(""), Error);
   CHECK_THROWS_AS((void)load_model("/"), Error);
+}
+
+TEST_CASE("a path that does not exist lacks a file, and a name that nothing has is a mistake") {
+  const auto code_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::internal;
+  };
+  const auto of_model = [&](const char* name) { return code_of([&] { (void)load_model(name); }); };
+  const auto of_machine = [&](const char* name) {
+    return code_of([&] { (void)find_machine(name); });
+  };
+  for (const char* path : {"./absent", "../absent", "/absent", "~/absent", "absent/", "absent.json",
+                           "absent.gguf", "absent/model.safetensors"}) {
+    CAPTURE(path);
+    CHECK(of_model(path) == ErrorCode::missing_resource);
+    CHECK(of_machine(path) == ErrorCode::missing_resource);
+  }
+  for (const char* name : {"absent", "owner/absent", "hf.co/owner/absent", ""}) {
+    CAPTURE(name);
+    CHECK(of_model(name) == ErrorCode::invalid_input);
+    CHECK(of_machine(name) == ErrorCode::invalid_input);
+  }
 }
 
 TEST_CASE("a short pattern of many layers is refused before it is written out") {
