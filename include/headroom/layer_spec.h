@@ -65,6 +65,7 @@ struct ExpertsSpec {
   /// experts read the residual stream (Gemma 4).
   bool beside_dense = false;
   bool output_norm = false;  ///< the stack's norm of the sum of routed and shared experts (A.X K1)
+  bool sum_bias = false;     ///< one vector, added to the weighted sum of experts (Nomic Embed v2)
   ExpertSelection selection = ExpertSelection::best_scores;
   std::optional<ActivationKind> activation{};  ///< of routed experts where shared ones differ
   double activation_limit = 0;                 ///< of routed experts; see FfnSpec

@@ -208,6 +208,12 @@ TensorId GraphBuilder::routed_experts(const StackContext& stack, const FfnSpec& 
       emit(Part::mlp_experts_combine, "mlp.experts.combine",
            ExpertCombine{stack.rows(), Symbol::num_experts_per_tok, width, experts.weighting},
            {outputs, routing}, {}, {Symbol::batch_size, stack.tokens, width});
+  if (experts.sum_bias) {
+    const WeightId bias =
+        weight(Part::mlp_experts_combine, "mlp.experts.bias", {width}, WeightRole::mlp);
+    sum = emit_in_place(Part::mlp_experts_combine, "mlp.experts.add_bias",
+                        TrainedShift{stack.rows(), width}, {sum}, {bias});
+  }
   if (experts.latent_norm) {
     sum = norm(*experts.latent_norm, "mlp.latent.norm",
                Norm{*experts.latent_norm, stack.rows(), width, {}}, sum);

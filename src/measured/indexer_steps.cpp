@@ -113,7 +113,6 @@ StepBuilder::Run StepBuilder::sparse_fused(const FusedAttention& op) {
 }
 
 StepBuilder::Run StepBuilder::operator()(const TimestepFeatures& /*op*/) { refuse(); }
-StepBuilder::Run StepBuilder::operator()(const TrainedShift& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const Modulation& /*op*/) { refuse(); }
 StepBuilder::Run StepBuilder::operator()(const SequenceRows& /*op*/) { refuse(); }
 

@@ -353,6 +353,19 @@ StepBuilder::Run StepBuilder::operator()(const TrainedScale& op) {
   };
 }
 
+// Shorter rows, which are repeated, are those of denoisers, and no denoiser runs.
+StepBuilder::Run StepBuilder::operator()(const TrainedShift& op) {
+  const std::int64_t rows = integer(op.rows);
+  const std::int64_t width = integer(op.width);
+  return [=, path = program_.graph_.weights[node_->weights.front()].path,
+          weights = &program_.weights_, copy_input = input_copy(),
+          layers = block_.layers_per_weights, x = output()](std::int64_t layer) {
+    copy_input();
+    shift_rows(x, weights->values(path, layer / layers), rows, width);
+    return StepCount{0, 2 * rows * width * kFloatBytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const ResidualAdd& op) {
   const std::int64_t count = integer(op.elements);
   float* const out = output();

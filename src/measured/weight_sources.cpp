@@ -251,12 +251,33 @@ class StoredWeights final : public WeightSource {
     });
   }
 
+  /// Returns whether the rows of all experts follow one another in a tensor of two dimensions.
+  static bool has_rows_of_experts(const WeightPlace& place, const FoundTensor& found) {
+    return place.expert && found.shape.size() == 2 && found.shape[1] == place.stored.columns &&
+           found.shape[0] == place.experts * place.stored.rows;
+  }
+
+  /// Number of the expert's first value in such a tensor.
+  static std::int64_t first_of_expert(const WeightPlace& place) {
+    return *place.expert * place.stored.rows * place.stored.columns;
+  }
+
+  void read_whole(const WeightPlace& place, const FoundTensor& found, std::span<float> out) const {
+    if (!has_rows_of_experts(place, found)) return reader_->read(found.name, place.expert, out);
+    reader_->read_part(found.name, std::nullopt, first_of_expert(place), out);
+  }
+
   /// Copies a block of the matrix that `place` stores.
   void copy_part_of(const WeightPlace& place, const WeightBlock& block, std::span<float> out) {
     const FoundTensor found = find(place.name).value();
     used_.insert(found.name);
     const auto read = [&](std::int64_t row, std::int64_t column, std::span<float> to) {
-      reader_->read_part(found.name, place.expert, row * place.stored.columns + column, to);
+      const std::int64_t first = row * place.stored.columns + column;
+      if (has_rows_of_experts(place, found)) {
+        reader_->read_part(found.name, std::nullopt, first_of_expert(place) + first, to);
+      } else {
+        reader_->read_part(found.name, place.expert, first, to);
+      }
     };
     copy_block(place, block, read, out);
   }
@@ -337,9 +358,9 @@ class StoredWeights final : public WeightSource {
           tensor_place(reader_->location(found->name), found->name), kMismatchHint);
     }
     used_.insert(found->name);
-    if (is_whole(place)) return reader_->read(found->name, place.expert, out);
+    if (is_whole(place)) return read_whole(place, *found, out);
     AlignedVector<float> stored(static_cast<std::size_t>(place.stored.rows * place.stored.columns));
-    reader_->read(found->name, place.expert, stored);
+    read_whole(place, *found, stored);
     detail::copy_part(stored, place.layout, place.range, place.wanted, out);
   }
 

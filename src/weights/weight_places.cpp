@@ -96,10 +96,19 @@ bool is_row_after_row(std::span<const std::int64_t> shape, MatrixShape stored) {
          elements == shape[0];
 }
 
+/// Returns true if `shape` has the rows of all experts, one expert after the other (Nomic Embed).
+bool is_rows_of_experts(std::span<const std::int64_t> shape, MatrixShape stored,
+                        std::int64_t experts) {
+  std::int64_t rows = 0;
+  return shape.size() == 2 && shape[1] == stored.columns &&
+         !__builtin_mul_overflow(experts, stored.rows, &rows) && rows == shape[0];
+}
+
 /// Returns true if `shape` stacks `experts` matrices of shape `stored`; see WeightPlace::fits.
 bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::int64_t experts) {
   if (experts == 1 && is_grid_of(shape, stored)) return true;
   if (experts == 1 && is_row_after_row(shape, stored)) return true;
+  if (is_rows_of_experts(shape, stored, experts)) return true;
   std::vector<std::int64_t> sizes = squeezed(shape);
   const std::vector<std::int64_t> needed =
       squeezed(std::vector{experts, stored.rows, stored.columns});

@@ -57,6 +57,19 @@ void permute_queries_and_keys(const json& config, ConvertedTensors& tensors) {
   }
 }
 
+void transpose_last(ConvertedTensor& tensor) {
+  const std::int64_t rows = tensor.shape[1];
+  const std::int64_t columns = tensor.shape[2];
+  std::vector<float> out;
+  for (auto from = tensor.values.begin(); from != tensor.values.end(); from += rows * columns) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      for (std::int64_t row = 0; row < rows; ++row) out.push_back(from[row * columns + column]);
+    }
+  }
+  tensor.values = std::move(out);
+  std::swap(tensor.shape[1], tensor.shape[2]);
+}
+
 void squeeze(ConvertedTensor& tensor) {
   std::erase(tensor.shape, 1);
   if (tensor.shape.empty()) tensor.shape = {1};

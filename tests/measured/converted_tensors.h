@@ -20,6 +20,8 @@ void rename(ConvertedTensors& tensors, const std::string& from, const std::strin
                                       std::int64_t count);
 /// LlamaModel.permute on the query and key projections.
 void permute_queries_and_keys(const nlohmann::json& config, ConvertedTensors& tensors);
+/// Exchanges the last two of three dimensions.
+void transpose_last(ConvertedTensor& tensor);
 /// Removes sizes of 1.
 void squeeze(ConvertedTensor& tensor);
 /// kv_b_proj becomes [heads, rank, nope] for keys and [heads, width, rank] for values; their values

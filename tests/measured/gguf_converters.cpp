@@ -17,6 +17,50 @@ const Names kBertNames = {{"pooler.dense", ""},
                           {"cls.predictions.transform.LayerNorm", ""}};
 const Names kModernBertNames = {{"head.dense", ""}, {"head.norm", ""}, {"decoder", ""}};
 
+// The converter leaves out the bias of the experts' sum.
+const Names kNomicNames = {{"mlp.fc1", "ffn_up"},
+                           {"mlp.router.layer", "ffn_gate_inp"},
+                           {"mlp.experts.mlp.w1", "ffn_up_exps"},
+                           {"mlp.experts.mlp.w2", "ffn_down_exps"},
+                           {"mlp.experts", ""}};
+
+void nomic_metadata(const json& config, json& keys) {
+  keys["moe_every_n_layers"] = config.at("moe_every_n_layers");
+  keys["expert_used_count"] = config.at("moe_top_k");
+}
+
+/// w1 and w2 become [experts, inner, width] and [experts, width, inner].
+void nomic_modify(const json& config, ConvertedTensors& tensors) {
+  const std::int64_t experts = config.at("num_experts");
+  for (const std::string& name : names_of(tensors)) {
+    if (!has(name, ".experts.mlp.w")) continue;
+    ConvertedTensor& tensor = tensors.at(name);
+    const std::int64_t inner = tensor.shape[0] / experts;
+    tensor.shape = {experts, inner, tensor.shape[1]};
+    if (name.ends_with("w2")) transpose_last(tensor);
+    rename(tensors, name, name + ".weight");
+  }
+}
+
+const Names kJinaNames = {{"mixer.Wqkv", "attn_qkv"},
+                          {"mixer.out_proj", "attn_output"},
+                          {"mlp.fc1", "ffn_up"},
+                          {"pooler.dense", ""}};
+
+/// Weights without their adapters, which become files of their own.
+void jina_modify(const json& /*config*/, ConvertedTensors& tensors) {
+  for (const std::string& stored : names_of(tensors)) {
+    if (has(stored, ".lora_")) {
+      tensors.erase(stored);
+      continue;
+    }
+    std::string name = stored.substr(std::string("roberta.").size());
+    const auto at = name.find("parametrizations.");
+    if (at != std::string::npos) name = name.substr(0, at) + "weight";
+    rename(tensors, stored, name);
+  }
+}
+
 void modernbert_metadata(const json& config, json& keys) {
   keys["attention.sliding_window"] = config.at("local_attention");
   keys["attention.sliding_window_pattern"] = config.at("global_attn_every_n_layers");
@@ -275,6 +319,10 @@ std::vector<GgufConverter> all_converters() {
       {"bert", "bert", kBertNames, nullptr, nullptr, R"({"add_pooling_layer": false,
         "architectures": ["BertModel"]})"},
       {"nomic_bert", "nomic-bert", {}, nullptr, nullptr},
+      {"nomic_bert_moe", "nomic-bert-moe", kNomicNames, nomic_metadata, nomic_modify,
+       R"({"experts_bias": false})"},
+      {"jina_v3", "jina-bert-v3", kJinaNames, nullptr, jina_modify,
+       R"({"add_pooling_layer": false, "lora_adaptations": null})"},
       {"modernbert", "modern-bert", kModernBertNames, modernbert_metadata, nullptr,
        R"({"architectures": ["ModernBertModel"]})"},
       {"gpt_bigcode", "starcoder", {}, starcoder_metadata, nullptr},
@@ -386,10 +434,21 @@ bool is_left_out(const json& config) {
 
 }  // namespace
 
+namespace {
+
+/// The model type, or a name for what the converter tells apart by other keys.
+std::string converted_type(const json& config) {
+  if (config.value("moe_every_n_layers", 0) > 0) return "nomic_bert_moe";
+  if (config.contains("lora_adaptations")) return "jina_v3";
+  return config.value("model_type", "");
+}
+
+}  // namespace
+
 const GgufConverter* find_gguf_converter(const json& config) {
   if (is_left_out(config)) return nullptr;
   const auto found =
-      std::ranges::find(converters(), config.value("model_type", ""), &GgufConverter::model_type);
+      std::ranges::find(converters(), converted_type(config), &GgufConverter::model_type);
   return found == converters().end() ? nullptr : &*found;
 }
 

@@ -78,6 +78,23 @@ TEST_CASE("nomic-embed-text-v1.5 has its published parameters") {
                   {"vocab_size", 30528}}) == 136731648);
 }
 
+// nomic-embed-text-v2-moe: 475,292,928 = 250048·768 words + 768 types + 2·768 norm + 12 layers of
+// 4·(768² + 768) + 4·768; 6 dense networks of 2·768·3072 + 3072 + 768; 6 of 8·768 router,
+// 8·2·768·3072 experts and 768 bias. 6 of 8 experts of 6 layers rest: 305 M active (arXiv
+// 2502.07972, table 1). The config is the published one.
+TEST_CASE("nomic-embed-text-v2-moe has its published parameters, and 305 M active") {
+  const auto config = read_json(data_folder() / "published/nomic-embed-text-v2-moe.config.json");
+  CHECK(total_of(config) == 475292928);
+  const Graph graph = build_graph(spec_of(config), {});
+  CHECK(count_parameters(graph).active.evaluate(graph.sizes) == 475292928 - 6 * 6 * 2 * 768 * 3072);
+}
+
+TEST_CASE("routed experts of Nomic Embed beside a gated activation are refused") {
+  auto config = read_json(data_folder() / "published/nomic-embed-text-v2-moe.config.json");
+  config["activation_function"] = "swiglu";
+  CHECK_THROWS_WITH_AS((void)spec_of(config), doctest::Contains("moe_every_n_layers"), Error);
+}
+
 // jinaai/jina-embeddings-v2-base-en with its pooler: 137,368,320 = 30528·768 words, 2·768 types,
 // norm 2·768, 12 layers of 4·(768² + 768) + 2·768 + 2·768·3072 + 3072·768 + 768 + 2·768, pooler
 // 768² + 768. The config has the publisher's keys.

@@ -262,6 +262,14 @@ void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t 
   }
 }
 
+void shift_rows(float* x, const float* vector, std::int64_t rows, std::int64_t width) {
+#pragma omp parallel for if (rows * width >= kSerialElements) schedule(static)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* const to = x + row * width;
+    combine(to, vector, to, width, [](Floats a, Floats b) { return a + b; });
+  }
+}
+
 void xielu(const XieluConstants& constants, float* x, std::int64_t count) {
   const float positive = softplus(constants.positive);
   const float negative = constants.slope + softplus(constants.negative);

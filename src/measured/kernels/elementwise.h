@@ -49,6 +49,9 @@ void scale(float* x, float factor, std::int64_t count);
 /// Every row of x [rows, width] times `factors` [width].
 void scale_rows(float* x, const float* factors, std::int64_t rows, std::int64_t width);
 
+/// Every row of x [rows, width] plus `vector` [width].
+void shift_rows(float* x, const float* vector, std::int64_t rows, std::int64_t width);
+
 /// Stored constants of xIELU, the trained ones before their softplus.
 struct XieluConstants {
   float positive = 0;

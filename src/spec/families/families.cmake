@@ -47,6 +47,7 @@ set(HEADROOM_FAMILIES
   gpt_oss
   gptj
   granite
+  gte
   hf_olmo
   hunyuan
   image_text

@@ -1,8 +1,8 @@
 // NomicBERT: BERT's post-norm encoder with RoPE, SwiGLU and no biases in its GEMMs (arXiv
-// 2402.01613). GTE: such an encoder with biases of its attention (arXiv 2407.19669).
-#include <cmath>
-
+// 2402.01613). Nomic Embed v2 has biases, and routed experts in every second layer (arXiv
+// 2502.07972).
 #include "../common_keys.h"
+#include "../decoder.h"
 #include "../encoder_heads.h"
 #include "../family.h"
 #include "../rope.h"
@@ -31,6 +31,7 @@ void expect_published_choices(ConfigReader& config) {
     config.expect_flag(off, false);
   }
   config.expect_flag("scale_attn_weights", true);
+  config.expect_flag("add_pooling_layer", false);
   config.expect_number("rotary_emb_fraction", 1);
   config.ignore({"dense_seq_output", "fused_bias_fc", "fused_dropout_add_ln", "use_flash_attn",
                  "use_xentropy", "reorder_and_upcast_attn", "max_trained_positions",
@@ -45,20 +46,58 @@ std::int64_t padded_vocabulary(ConfigReader& config) {
   return (words + multiple - 1) / multiple * multiple;
 }
 
-FfnSpec read_swiglu(ConfigReader& config, std::int64_t hidden_size) {
-  const bool up = config.flag_or({"mlp_fc1_bias"}, false);
-  if (config.flag_or({"mlp_fc2_bias"}, up) != up) {
+/// `activation_function`, of the publisher's class, or `hidden_act` of a gated network.
+FfnSpec read_nomic_network(ConfigReader& config, std::int64_t hidden_size) {
+  FfnSpec network{FfnKind::gated, 0, ActivationKind::silu};
+  network.bias = config.flag_or({"mlp_fc1_bias"}, false);
+  if (config.flag_or({"mlp_fc2_bias"}, network.bias) != network.bias) {
     config.fail("mlp_fc2_bias", "differs from mlp_fc1_bias", "use one value for both");
   }
-  const bool is_swiglu = config.is_text("activation_function", "swiglu");
-  config.expect_text("activation_function", "swiglu");
-  const ActivationKind activation =
-      is_swiglu ? ActivationKind::silu
-                : read_activation(config, {"hidden_act"}, ActivationKind::silu);
+  if (config.has("activation_function")) {
+    const bool plain = config.is_text("activation_function", "gelu");
+    network.kind = plain ? FfnKind::plain : FfnKind::gated;
+    network.activation = config.choice_or<ActivationKind>({"activation_function"},
+                                                          {{"swiglu", ActivationKind::silu},
+                                                           {"geglu", ActivationKind::gelu},
+                                                           {"gelu", ActivationKind::gelu}},
+                                                          ActivationKind::silu);
+  } else {
+    network.activation = read_activation(config, {"hidden_act"}, ActivationKind::silu);
+  }
   constexpr std::int64_t kDefaultExpansion = 4;
-  const std::int64_t width = config.size_or(
+  network.intermediate_size = config.size_or(
       {"intermediate_size", "n_inner"}, product(config, "n_inner", kDefaultExpansion, hidden_size));
-  return {FfnKind::gated, width, activation, up};
+  return network;
+}
+
+/// Experts in the layers whose number is 1 modulo moe_every_n_layers: unscaled softmax weights of
+/// the best, and one bias for their sum, which GGUF files leave out (`experts_bias`).
+void read_nomic_experts(ConfigReader& config, ModelSpec& spec, StackSpec& stack) {
+  const std::int64_t period = config.count_or({"moe_every_n_layers"}, 0);
+  config.expect_flag("moe_normalize_expert_weights", false);
+  config.expect_flag("expert_choice_router", false);
+  config.expect_number("num_shared_experts", 0);
+  config.expect_number("ffn_div", 1);
+  config.expect_number("moe_resid_pdrop", stack.dropout.ffn_output);
+  config.ignore({"moe_impl"});
+  ExpertsSpec experts;
+  experts.sum_bias = config.flag_or({"experts_bias"}, true);
+  if (period == 0) return config.ignore({"num_experts", "moe_top_k"});
+  if (stack.ffn.kind != FfnKind::plain) {
+    config.fail("moe_every_n_layers", "stands beside a gated activation_function",
+                "use \"gelu\": the class has no gated experts");
+  }
+  experts.num_experts = config.size({"num_experts"});
+  experts.num_experts_per_tok = config.size({"moe_top_k"});
+  experts.intermediate_size = stack.ffn.intermediate_size;
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
+    routed.push_back(layer % period == 1);
+  }
+  set_experts(stack, routed, experts);
+  if (!experts.sum_bias) {
+    spec.assumptions.emplace_back("llama.cpp's files leave out the bias of the experts' sum");
+  }
 }
 
 void read_nomic_bert(ConfigReader& config, ModelSpec& spec) {
@@ -83,7 +122,7 @@ void read_nomic_bert(ConfigReader& config, ModelSpec& spec) {
   rope.theta = config.number_or({"rotary_emb_base"}, 1000);
   spec.position.rope = read_rope(config, spec.position, stack.self_attention.head_dim, rope);
   config.expect_number("rotary_scaling_factor", 1);
-  stack.ffn = read_swiglu(config, spec.hidden_size);
+  stack.ffn = read_nomic_network(config, spec.hidden_size);
   stack.norm_placement = NormPlacement::post;
   stack.norm = {NormKind::layer_norm, true,
                 config.number_or({"layer_norm_eps", "layer_norm_epsilon"}, 1e-12)};
@@ -94,81 +133,8 @@ void read_nomic_bert(ConfigReader& config, ModelSpec& spec) {
   stack.dropout.ffn_output = hidden_dropout;
   stack.dropout.attention_probs =
       config.probability_or({"attention_probs_dropout_prob", "attn_pdrop"}, 0);
+  read_nomic_experts(config, spec, stack);
   spec.encoder = stack;
-}
-
-/// Choices of the publisher's own class (Alibaba-NLP/new-impl), and keys of its kernels.
-void expect_gte_choices(ConfigReader& config) {
-  config.expect_text("position_embedding_type", "rope");
-  config.expect_text("layer_norm_type", "layer_norm");
-  config.expect_flag("pack_qkv", true);
-  config.expect_flag("logn_attention_scale", false);
-  config.ignore({"unpad_inputs", "use_memory_efficient_attention", "logn_attention_clip1"});
-}
-
-/// RoPE, whose published "ntk" scaling multiplies the base by its factor f and divides all
-/// frequencies by f^(2/d) (vLLM, ntk_scaling_rope.py).
-void read_gte_rope(ConfigReader& config, ModelSpec& spec, std::int64_t head_dim) {
-  RopeDefaults defaults;
-  defaults.theta = 160000;
-  auto scaling = config.object("rope_scaling");
-  if (!scaling || !scaling->is_text("type", "ntk")) {
-    spec.position.rope = read_rope(config, spec.position, head_dim, defaults);
-    return;
-  }
-  scaling->expect_text("type", "ntk");
-  const double factor = scaling->number_or({"factor"}, 1);
-  if (scaling->has("mixed_b")) config.fail("rope_scaling", "has mixed_b", "leave it out");
-  scaling->ignore({"mixed_b"});
-  scaling->finish();
-  RopeSpec& rope = spec.position.rope;
-  rope.theta = config.number_or({"rope_theta"}, defaults.theta) * factor;
-  rope.scaling = RopeScalingKind::linear;
-  rope.factor = std::pow(factor, 2.0 / static_cast<double>(head_dim));
-}
-
-void read_gte(ConfigReader& config, ModelSpec& spec) {
-  expect_gte_choices(config);
-  spec.kind = ModelKind::encoder;
-  spec.hidden_size = config.size_or_of_class({"hidden_size"}, 768);
-  spec.embedding.vocab_size = config.size_or_of_class({"vocab_size"}, 250048);
-  spec.embedding.type_vocab_size = config.count_or({"type_vocab_size"}, 1);
-  spec.position.kind = PositionKind::rotary;
-  spec.position.max_position_embeddings = config.size_or({"max_position_embeddings"}, 8192);
-  StackSpec stack;
-  stack.num_layers = config.layers_or({"num_hidden_layers"}, 12);
-  if (!config.has("num_hidden_layers")) config.note_of_class("num_hidden_layers", "12");
-  stack.self_attention =
-      multi_head_attention(config, "num_attention_heads",
-                           config.size_or_of_class({"num_attention_heads"}, 12), spec.hidden_size);
-  stack.self_attention.qkv_bias = true;
-  stack.self_attention.output_bias = true;
-  read_gte_rope(config, spec, stack.self_attention.head_dim);
-  stack.ffn = {FfnKind::gated, config.size_or_of_class({"intermediate_size"}, 3072),
-               read_activation(config, {"hidden_act"}, ActivationKind::gelu), false};
-  stack.ffn.down_bias = true;
-  stack.norm_placement = NormPlacement::post;
-  stack.norm = {NormKind::layer_norm, true, config.number_or({"layer_norm_eps"}, 1e-12)};
-  spec.embedding.norm = stack.norm;
-  const double dropout = config.probability_or({"hidden_dropout_prob"}, 0.1);
-  stack.dropout.embedding = dropout;
-  stack.dropout.attention_output = dropout;
-  stack.dropout.ffn_output = dropout;
-  stack.dropout.attention_probs = config.probability_or({"attention_probs_dropout_prob"}, 0);
-  spec.encoder = stack;
-}
-
-/// The class of transformers, and that of the publisher.
-ModelClasses gte_classes(const std::string& prefix) {
-  const auto masked = [](ConfigReader& config) {
-    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-    return language_model_head(masked_language_model_head(config, activation));
-  };
-  return ModelClasses{
-      {{prefix + "Model", no_head},
-       {prefix + "ForMaskedLM", masked},
-       {prefix + "ForSequenceClassification", plain_classifier(ClassifierInput::pooled_token)},
-       {prefix + "ForTokenClassification", plain_classifier(ClassifierInput::every_token)}}};
 }
 
 constexpr NameRule kNomicBert[] = {
@@ -182,7 +148,14 @@ constexpr NameRule kNomicBert[] = {
     {"encoder.layers.attention_norm.%", "encoder.layers.{}.norm1.%"},
     {"encoder.layers.mlp.up.%", "encoder.layers.{}.mlp.fc11.%"},
     {"encoder.layers.mlp.gate.%", "encoder.layers.{}.mlp.fc12.%"},
+    {"encoder.layers.mlp.up.%", "encoder.layers.{}.mlp.fc1.%"},
     {"encoder.layers.mlp.down.%", "encoder.layers.{}.mlp.fc2.%"},
+    {"encoder.layers.mlp.router.%", "encoder.layers.{}.mlp.router.layer.%"},
+    {"encoder.layers.mlp.experts.up.weight", "encoder.layers.{}.mlp.experts.mlp.w1",
+     stacked_experts()},
+    {"encoder.layers.mlp.experts.down.weight", "encoder.layers.{}.mlp.experts.mlp.w2",
+     stacked_experts(transposed())},
+    {"encoder.layers.mlp.experts.bias", "encoder.layers.{}.mlp.experts.bias"},
     {"encoder.layers.mlp_norm.%", "encoder.layers.{}.norm2.%"},
     {"head.pooler.dense.%", "pooler.dense.%"},
     {"head.transform.dense.%", "cls.predictions.transform.dense.%"},
@@ -193,39 +166,38 @@ constexpr NameRule kNomicBert[] = {
     {"head.classifier.%", "classifier.%"},
 };
 
-constexpr NameRule kGte[] = {
-    {"embeddings.word_embeddings.%", "embeddings.word_embeddings.%"},
-    {"embeddings.token_type_embeddings.%", "embeddings.token_type_embeddings.%"},
-    {"embeddings.norm.%", "embeddings.LayerNorm.%"},
-    {"encoder.layers.attention.query.%", "encoder.layer.{}.attention.qkv_proj.%", part(0)},
-    {"encoder.layers.attention.key.%", "encoder.layer.{}.attention.qkv_proj.%", part(1)},
-    {"encoder.layers.attention.value.%", "encoder.layer.{}.attention.qkv_proj.%", part(2)},
-    {"encoder.layers.attention.output.%", "encoder.layer.{}.attention.o_proj.%"},
-    {"encoder.layers.attention_norm.%", "encoder.layer.{}.attn_ln.%"},
-    {"encoder.layers.mlp.up.%", "encoder.layer.{}.mlp.up_gate_proj.%", part(0)},
-    {"encoder.layers.mlp.gate.%", "encoder.layer.{}.mlp.up_gate_proj.%", part(1)},
-    {"encoder.layers.mlp.down.%", "encoder.layer.{}.mlp.down_proj.%"},
-    {"encoder.layers.mlp_norm.%", "encoder.layer.{}.mlp_ln.%"},
-    {"head.pooler.dense.%", "pooler.dense.%"},
-    {"head.transform.dense.%", "lm_head.dense.%"},
-    {"head.transform.norm.%", "lm_head.norm.%"},
-    {"head.language_model.%", "lm_head.decoder.%"},
-    {"head.classifier.%", "classifier.%"},
+constexpr GgufKey kNomicKeys[] = {
+    {"context_length", "n_positions"},
+    {"embedding_length", "n_embd"},
+    {"block_count", "n_layer"},
+    {"feed_forward_length", "n_inner"},
+    {"attention.head_count", "n_head"},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+    {"rope.freq_base", "rotary_emb_base"},
 };
-
-NameTable gte_names() {
-  return {{kGte},
-          {"gte.", "new."},
-          {{"lm_head.", ExtraKind::unused_head, NamePart::beginning},
-           {"lm_head.decoder.weight", ExtraKind::tied_copy},
-           {"classifier.weight", ExtraKind::unused_head},
-           {"classifier.bias", ExtraKind::unused_head},
-           {"pooler.dense.weight", ExtraKind::unused_head},
-           {"pooler.dense.bias", ExtraKind::unused_head}}};
-}
 
 void finish_nomic_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
+}
+
+GgufForm nomic_gguf() {
+  const std::vector<GgufFlag> biases = {{"blk.0.attn_qkv.bias", "qkv_proj_bias"},
+                                        {"blk.0.ffn_up.bias", "mlp_fc1_bias"}};
+  return GgufForm(GgufConversion::none,
+                  {{.name = "nomic-bert",
+                    .common = kNomicKeys,
+                    .flags = biases,
+                    .head_dim = GgufHeadDim::never,
+                    .finish = finish_nomic_bert},
+                   {.name = "nomic-bert-moe",
+                    .common = kNomicKeys,
+                    .own = {{"moe_every_n_layers", "moe_every_n_layers"},
+                            {"expert_count", "num_experts"},
+                            {"expert_used_count", "moe_top_k"}},
+                    .flags = biases,
+                    .constants = {{"activation_function", "\"gelu\""}, {"experts_bias", "false"}},
+                    .head_dim = GgufHeadDim::never,
+                    .finish = finish_nomic_bert}});
 }
 
 }  // namespace
@@ -239,26 +211,10 @@ std::vector<Family> nomic_bert_families() {
                               {{"cls.predictions.decoder.weight", ExtraKind::tied_copy},
                                {"cls.predictions.bias", ExtraKind::tied_copy},
                                {"cls.", ExtraKind::unused_head, NamePart::beginning},
+                               {"mlp.experts.bias", ExtraKind::unused_part},
                                {"pooler.dense.weight", ExtraKind::unused_head},
                                {"pooler.dense.bias", ExtraKind::unused_head}}},
-           .gguf = GgufForm(GgufConversion::none,
-                            {{.name = "nomic-bert",
-                              .own = {{"context_length", "n_positions"},
-                                      {"embedding_length", "n_embd"},
-                                      {"block_count", "n_layer"},
-                                      {"feed_forward_length", "n_inner"},
-                                      {"attention.head_count", "n_head"},
-                                      {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
-                                      {"rope.freq_base", "rotary_emb_base"}},
-                              .flags = {{"blk.0.attn_qkv.bias", "qkv_proj_bias"},
-                                        {"blk.0.ffn_up.bias", "mlp_fc1_bias"}},
-                              .head_dim = GgufHeadDim::never,
-                              .finish = finish_nomic_bert}})},
-          {.model_types = {"gte", "new"},
-           .classes = either_of(gte_classes("Gte"), gte_classes("New")),
-           .reader = read_gte,
-           .names = gte_names(),
-           .gguf = None("llama.cpp does not support this architecture")}};
+           .gguf = nomic_gguf()}};
 }
 
 }  // namespace headroom::detail

@@ -209,6 +209,8 @@ std::string_view name_of(ExtraKind kind) noexcept {
       return "head that the model does not use";
     case ExtraKind::unused_key_values:
       return "keys and values that the layer does not use";
+    case ExtraKind::unused_part:
+      return "adapter or bias that the model does not use";
     case ExtraKind::unused_norm:
       return "norm that the layer does not use";
     case ExtraKind::layer_constant:

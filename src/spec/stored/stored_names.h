@@ -33,6 +33,7 @@ enum class ExtraKind {
   unused_head,             ///< a head that only training uses
   unused_key_values,       ///< projections of a layer that shares an earlier one's keys
   unused_norm,             ///< of a layer that has none
+  unused_part,             ///< an adapter or a bias that the config leaves out
   layer_constant,          ///< an untrained number of a layer
   decay_buffer,            ///< decays of lightning attention, computed from the layer's number
   multi_token_prediction,  ///< layers after the model's last

@@ -101,6 +101,52 @@ def jina_bert(w, c, ids, mask, types):
     return outputs
 
 
+def nomic_experts(w, c, name, x):
+    """Unscaled softmax weights of the best experts, and one bias for their sum."""
+    count, inner, width = c["num_experts"], c["n_inner"], c["n_embd"]
+    scores = w.linear(name + ".router.layer", x, count).softmax(-1)
+    best, chosen = scores.topk(c["moe_top_k"], -1)
+    up, down = (
+        w.get(f"{name}.experts.mlp.{part}", (count * inner, width), std=size**-0.5)
+        for part, size in (("w1", width), ("w2", inner))
+    )
+    up, down = up.view(count, inner, width), down.view(count, inner, width)
+    total = 0
+    for i in range(c["moe_top_k"]):
+        y = torch.einsum("bsh,bsfh->bsf", x, up[chosen[..., i]])
+        y = torch.einsum("bsf,bsfh->bsh", ACTIVATIONS["gelu"](y), down[chosen[..., i]])
+        total = total + best[..., i : i + 1] * y
+    return total + w.get(name + ".experts.bias", (width,), std=0.2)
+
+
+def nomic_bert(w, c, ids, mask, types):
+    """Nomic Embed v2: BERT with RoPE, and experts in every moe_every_n_layers-th layer (vLLM,
+    models/bert_with_rope.py; tt-metal, experimental/nomic_embed_text_v2_moe/reference)."""
+    eps, count, width = c["layer_norm_epsilon"], c["n_head"], c["n_embd"]
+    rotary = Rotary(width // count, c["rotary_emb_base"], ids.shape[1])
+    visible = mask.bool()[:, None, None, :]
+    words = w.table("embeddings.word_embeddings", c["vocab_size"], width, std=0.5)
+    kinds = w.table("embeddings.token_type_embeddings", c["type_vocab_size"], width, std=0.5)
+    x = w.layer_norm("emb_ln", words[ids] + kinds[types], eps)
+    outputs = {"hidden_states.0": x}
+    for i in range(c["n_layer"]):
+        name = f"encoder.layers.{i}"
+        q, k, v = w.linear(name + ".attn.Wqkv", x, 3 * width, True).chunk(3, -1)
+        q, k, v = rotary(heads(q, count)), rotary(heads(k, count)), heads(v, count)
+        y = attend(q, k, v, (width // count) ** -0.5, visible)
+        y = w.linear(name + ".attn.out_proj", y, width, True)
+        x = w.layer_norm(name + ".norm1", x + y, eps)
+        if i % c["moe_every_n_layers"] == 1:
+            y = nomic_experts(w, c, name + ".mlp", x)
+        else:
+            y = ACTIVATIONS["gelu"](w.linear(name + ".mlp.fc1", x, c["n_inner"], True))
+            y = w.linear(name + ".mlp.fc2", y, width, True)
+        x = w.layer_norm(name + ".norm2", x + y, eps)
+        outputs[f"layers.{i}.output"] = outputs[f"hidden_states.{i + 1}"] = x
+    outputs["last_hidden_state"] = x
+    return outputs
+
+
 def electra(w, c, ids, mask, types):
     """Embeddings of a separate size, projected; the generator's head has that size, the
     discriminator's outputs one score."""

@@ -55,6 +55,7 @@ FAMILIES = {
     "modernbert": encoders.modernbert,
     "mpt": gpts.mpt,
     "nemotron-nas": decoders.nemotron_nas,
+    "nomic_bert": encoders.nomic_bert,
     "olmo2": decoders.olmo2,
     "opt": gpts.opt,
     "phi": gpts.phi,
@@ -76,5 +77,7 @@ FAMILIES = {
     "xverse": decoders.llama,
 }
 
-ENCODERS = {"albert", "electra", "jina_bert", "modernbert", "roberta", "xlm-roberta"}
+ENCODERS = {
+    "albert", "electra", "jina_bert", "modernbert", "nomic_bert", "roberta", "xlm-roberta"
+}
 ENCODER_DECODERS = {"marian"}
