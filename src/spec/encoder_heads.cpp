@@ -69,11 +69,15 @@ void count_layer_weights(ConfigReader& config, ModelSpec& spec) {
 }
 
 ModelClasses roberta_classes(const std::string& prefix) {
+  // GGUF files have no pooler.
+  const auto model = [](ConfigReader& config) {
+    return config.flag_or({"add_pooling_layer"}, true) ? pooler_head(config) : HeadSpec{};
+  };
   const auto masked = [](ConfigReader& config) {
     return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
   };
   return ModelClasses{
-      {{prefix + "Model", pooler_head},
+      {{prefix + "Model", model},
        {prefix + "ForMaskedLM", masked},
        {prefix + "ForCausalLM", masked},
        {prefix + "ForSequenceClassification", dense_classifier(ActivationKind::tanh)},

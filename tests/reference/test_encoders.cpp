@@ -95,6 +95,26 @@ TEST_CASE("routed experts of Nomic Embed beside a gated activation are refused")
   CHECK_THROWS_WITH_AS((void)spec_of(config), doctest::Contains("moe_every_n_layers"), Error);
 }
 
+// jinaai/jina-embeddings-v3: 572,310,396, of which 12,946,300 are adapters. Words 250002·1024,
+// types 1024, norm 2·1024, 24 layers of 4·(1024² + 1024) + 2·1024·4096 + 5·1024 + 4·1024, pooler
+// 1024² + 1024; adapters of rank 4 for 5 tasks: 20·(in + out) of the tables of words and types, of
+// 24 layers' qkv (1024 + 3072), output (2048) and two of (1024 + 4096), and of the pooler (2048).
+TEST_CASE("jina-embeddings-v3 has its published parameters, its adapters among them") {
+  auto config = read_json(data_folder() / "families/jina_v3_published/config.json");
+  config.merge_patch({{"hidden_size", 1024},
+                      {"intermediate_size", 4096},
+                      {"num_attention_heads", 16},
+                      {"num_hidden_layers", 24},
+                      {"max_position_embeddings", 8194},
+                      {"vocab_size", 250002}});
+  CHECK(total_of(config) == 572310396);
+  const std::vector<std::string> notes = spec_of(config).assumptions;
+  CHECK(notes.size() == 1);
+  CHECK(notes.front().find("adapters of 5 tasks") != std::string::npos);
+  config["lora_adaptations"] = nullptr;
+  CHECK(total_of(config) == 572310396 - 12946300);
+}
+
 // jinaai/jina-embeddings-v2-base-en with its pooler: 137,368,320 = 30528·768 words, 2·768 types,
 // norm 2·768, 12 layers of 4·(768² + 768) + 2·768 + 2·768·3072 + 3072·768 + 768 + 2·768, pooler
 // 768² + 768. The config has the publisher's keys.

@@ -4,11 +4,14 @@
 
 #include "../encoder_heads.h"
 #include "../family.h"
+#include "jina_embeddings.h"
 
 namespace headroom::detail {
 namespace {
 
+/// XLM-RoBERTa, or Jina Embeddings v3, whose published config has the same type.
 void read_roberta(ConfigReader& config, ModelSpec& spec) {
+  if (is_rotary_roberta(config)) return read_rotary_roberta(config, spec);
   read_bert_encoder(config, spec, ActivationKind::gelu);
   count_unread_head_bias(spec);
   // Positions start after the id of the padding token.
@@ -99,6 +102,15 @@ NameTable bert_names() {
            {"pooler.", ExtraKind::unused_head, NamePart::beginning}}};
 }
 
+NameTable xlm_roberta_names() {
+  NameTable names = roberta_names("roberta.", {rotary_roberta_rules()});
+  names.extras.insert(names.extras.end(),
+                      {{"weight.0.lora_A", ExtraKind::unused_part},
+                       {"weight.0.lora_B", ExtraKind::unused_part},
+                       {"pooler.dense.parametrizations.weight.original", ExtraKind::unused_head}});
+  return names;
+}
+
 void finish_bert(const GgufMetadataReader& metadata, ConfigDraft& config) {
   config.set_count("type_vocab_size", metadata.rows("token_types.weight").value_or(0));
 }
@@ -147,7 +159,7 @@ std::vector<Family> bert_families() {
           {.model_types = {"xlm-roberta"},
            .classes = either_of(roberta_classes("XLMRoberta"), roberta_classes("Roberta")),
            .reader = read_roberta,
-           .names = roberta_names("roberta."),
+           .names = xlm_roberta_names(),
            .gguf = None("llama.cpp stores it under the name of BERT")},
           {.model_types = {"camembert"},
            .classes = either_of(roberta_classes("Camembert"), roberta_classes("Roberta")),

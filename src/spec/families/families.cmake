@@ -53,6 +53,7 @@ set(HEADROOM_FAMILIES
   image_text
   internlm
   jamba
+  jina_embeddings
   kimi_linear
   laguna
   layoutlmv3

@@ -2,7 +2,8 @@
 form than their files: make_as_published.py FOLDER...
 
 Step 3.5 is the text model of transformers' Step 3.7 with a head; GTE has a scaling of RoPE of its
-own; InternLM 2 is Llama with queries, keys and values in one tensor. Reward models are their text
+own; InternLM 2 is Llama with queries, keys and values in one tensor; Jina Embeddings v3 has
+adapters of tasks beside its matrices. Reward models are their text
 models with the heads of their repositories (reward_models.py). NLLB-MoE mixes its
 experts as transformers 4 does: 5.24 takes the mask of the best ones for their numbers. Configs stay as they are published,
 and tensors get the published names, by transformers' own table of conversions.
@@ -117,6 +118,25 @@ def published_internlm(tensors, config):
     return renamed(tensors, INTERNLM_NAMES)
 
 
+def published_jina(tensors, config):
+    """Adapters of tasks beside every matrix and table, which a pass without a task ignores."""
+    tasks, rank = len(config["lora_adaptations"]), config["lora_rank"]
+    made, noise = {}, torch.Generator().manual_seed(7)
+    for name, value in tensors.items():
+        if value.ndim == 1:
+            made[f"roberta.{name}"] = value
+            continue
+        path = "roberta." + name.removesuffix("weight") + "parametrizations.weight."
+        rows, columns = value.shape
+        shapes = {"A": (tasks, rank, columns), "B": (tasks, rows, rank)}
+        if "embeddings" in name:
+            shapes = {"A": (tasks, rows, rank), "B": (tasks, rank, columns)}
+        for part, shape in shapes.items():
+            made[f"{path}0.lora_{part}"] = torch.randn(shape, generator=noise).bfloat16()
+        made[path + "original"] = value
+    return made
+
+
 def mixed_nllb(self, hidden_states, padding_mask=None):
     tokens = hidden_states.flatten(0, 1)
     weights = self.router(tokens, padding_mask)[1].to(tokens.dtype)
@@ -132,9 +152,10 @@ NAMES = {
     "step3p5": published_step,
     "molmo2_text": published_molmo,
     "internlm2": published_internlm,
+    "xlm-roberta": published_jina,
 }
 # Transformers' names of types that it has under another one.
-TYPES = {"new": "gte", "internlm2": "llama"}
+TYPES = {"new": "gte", "internlm2": "llama", "xlm-roberta": "jina_embeddings_v3"}
 
 NllbMoeSparseMLP.forward = mixed_nllb
 ROPE_INIT_FUNCTIONS["ntk"] = ntk_frequencies
@@ -148,6 +169,9 @@ for folder in sys.argv[1:]:
     with open(f"{folder}/config.json") as file:
         configs[folder] = file.read()
     config = json.loads(configs[folder])
+    if "rotary_emb_base" in config:
+        config["architectures"] = ["JinaEmbeddingsV3Model"]
+        config["rope_parameters"] = {"rope_theta": config["rotary_emb_base"]}
     config["model_type"] = TYPES.get(config["model_type"], config["model_type"])
     with open(f"{folder}/config.json", "w") as file:
         json.dump(config, file)
