@@ -147,7 +147,8 @@ struct HeadSpec {
   bool projects_out = false;  ///< hidden_size -> embedding_size first, without bias (OPT-350m)
   bool pooler = false;        ///< activation(dense(hidden state of the first token))
   ActivationKind pooler_activation = ActivationKind::tanh;
-  std::int64_t pooler_size = 0;  ///< output width; 0: hidden_size
+  std::int64_t pooler_size = 0;      ///< output width; 0: hidden_size
+  bool first_row_is_pooled = false;  ///< the pooled output is the normed first row (DINOv2)
   std::optional<LanguageModelHeadSpec> language_model{};
   std::optional<ClassifierSpec> classifier{};
   std::optional<SimilarityHeadSpec> similarity{};

@@ -38,6 +38,36 @@ void OutputCollector::add_hidden(const std::string& name, bool in_encoder, const
   add(name, {lengths_.batch, tokens, width}, data);
 }
 
+void OutputCollector::add_layer(const std::string& name, bool in_encoder, const float* data) {
+  if (!spec_.main_stack().self_attention.transformer_xl) return add_hidden(name, in_encoder, data);
+  if (data == nullptr) return;
+  // XLNet's layers have the tokens of all sequences at one position side by side.
+  const std::int64_t width = spec_.output_width();
+  std::vector<float> by_position;
+  by_position.reserve(static_cast<std::size_t>(lengths_.batch * lengths_.seq_len * width));
+  for (std::int64_t token = 0; token < lengths_.seq_len; ++token) {
+    for (std::int64_t sequence = 0; sequence < lengths_.batch; ++sequence) {
+      const float* const row = data + (sequence * lengths_.seq_len + token) * width;
+      by_position.insert(by_position.end(), row, row + width);
+    }
+  }
+  add(name, {lengths_.seq_len, lengths_.batch, width}, by_position.data());
+  tensors_.back().batch_dimension = 1;
+}
+
+void OutputCollector::add_first_rows() {
+  const auto states = std::ranges::find(tensors_, "last_hidden_state", &NamedTensor::name);
+  if (states == tensors_.end()) return;
+  const auto width = static_cast<std::size_t>(states->shape.back());
+  const std::size_t stride = static_cast<std::size_t>(states->shape[1]) * width;
+  std::vector<float> rows;
+  for (std::size_t begin = 0; begin < states->values.size(); begin += stride) {
+    const float* const row = states->values.data() + begin;
+    rows.insert(rows.end(), row, row + width);
+  }
+  add("pooler_output", {states->shape.front(), states->shape.back()}, rows.data());
+}
+
 void OutputCollector::add_streams(const std::string& name, const float* data) {
   const StackSpec& stack = spec_.main_stack();
   if (stack.altup) {
@@ -109,7 +139,7 @@ void OutputCollector::observe(const ProgramBlock& block, std::int64_t layer, con
     if (!after) add_hidden(states + ".0", in_encoder, data);
   } else if (block.path.ends_with(".layers")) {
     const std::string stack = in_encoder ? "encoder." : "decoder.";
-    add_hidden(fmt::format("{}layers.{}.output", two_stacks ? stack : "", layer), in_encoder, data);
+    add_layer(fmt::format("{}layers.{}.output", two_stacks ? stack : "", layer), in_encoder, data);
     add_hidden(fmt::format("{}.{}", states, after ? layer : layer + 1), in_encoder, data);
     const StackSpec& stack_spec = in_encoder ? *spec_.encoder : spec_.main_stack();
     if (layer + 1 == stack_spec.num_layers) end_stack(in_encoder, data);
@@ -203,6 +233,7 @@ std::vector<NamedTensor> OutputCollector::finish(const Program& program) && {
     add("mc_logits", {lengths_.batch}, program.output("classifier"));  // one score of each choice
   }
   if (spec_.head.similarity) add_similarities(program);
+  if (spec_.head.first_row_is_pooled) add_first_rows();
   const std::int64_t size = spec_.head.pooler_size;
   add("pooler_output", {lengths_.batch, size == 0 ? spec_.hidden_size : size},
       program.output("pooler.activation"));

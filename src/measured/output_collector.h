@@ -24,6 +24,10 @@ class OutputCollector {
   void add_streams(const std::string& name, const float* data);
   void observe_streams(const ProgramBlock& block, std::int64_t layer, const float* data);
   void add_hidden(const std::string& name, bool in_encoder, const float* data);
+  /// Output of a layer, in the order of dimensions that its class has.
+  void add_layer(const std::string& name, bool in_encoder, const float* data);
+  /// The first row of every sequence, as the pooled output.
+  void add_first_rows();
   void observe_tower(const ProgramBlock& block, std::int64_t layer, const float* data);
   void observe_audio_tower(const ProgramBlock& block, std::int64_t layer, const float* data);
   /// Logits of a classifier; of answers the scores of the first and the last token.

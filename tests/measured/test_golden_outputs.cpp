@@ -40,8 +40,14 @@ std::vector<bool> relevant_values(const NamedTensor& tensor, const ModelInputs& 
   const bool scores = tensor.name == "start_logits" || tensor.name == "end_logits";
   if (tokens.key_mask.empty() || (tensor.shape.size() < 3 && !scores)) return relevant;
   const auto width = scores ? std::size_t{1} : static_cast<std::size_t>(tensor.shape.back());
+  // XLNet's layers have the sequences of one position side by side.
+  const bool by_position = tensor.batch_dimension == 1 && tensor.shape.size() == 3;
+  const auto sequences = static_cast<std::size_t>(tokens.batch);
+  const auto length = static_cast<std::size_t>(tokens.seq_len);
   for (std::size_t i = 0; i < relevant.size(); ++i) {
-    relevant[i] = tokens.key_mask[i / width % tokens.key_mask.size()] != 0;
+    std::size_t row = i / width % tokens.key_mask.size();
+    if (by_position) row = row % sequences * length + row / sequences;
+    relevant[i] = tokens.key_mask[row] != 0;
   }
   return relevant;
 }
@@ -86,8 +92,8 @@ bool has_fused_kernel(const std::filesystem::path& folder) {
   return !load_model(folder.string()).spec.main_stack().self_attention.global;
 }
 
-/// Largest allowed error over the tolerance. The reference's own float32 run of Gemma 4 differs
-/// from its float64 run by 1.1e-5, which takes half of the tolerance.
+/// Largest allowed error over the tolerance. Of the last layer of Gemma 4, the reference's own
+/// float32 run differs from its float64 run by 1.3 times the tolerance, and headroom's by 0.9.
 double allowed_error(const std::filesystem::path& folder) {
   return folder.filename() == "gemma4" ? 2.5 : 1.0;
 }

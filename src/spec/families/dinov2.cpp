@@ -8,13 +8,20 @@
 namespace headroom::detail {
 namespace {
 
+/// The model's pooled output is its class token.
+HeadSpec class_token_head(ConfigReader& /*config*/) {
+  HeadSpec head;
+  head.first_row_is_pooled = true;
+  return head;
+}
+
 ModelClasses dinov2_classes(const std::string& prefix) {
   const auto image = [](ConfigReader&) {
     ClassifierSpec classifier;
     classifier.input = ClassifierInput::first_and_mean;
     return classifier_head(classifier);
   };
-  return ModelClasses{{{prefix + "Model", no_head},
+  return ModelClasses{{{prefix + "Model", class_token_head},
                        {prefix + "Backbone", no_head},
                        {prefix + "ForImageClassification", image}}};
 }
@@ -157,7 +164,8 @@ std::vector<Family> dinov2_families() {
            .names = NameTable{{kDinov2, vit_rules()}, {"dinov2_with_registers."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")},
           {.model_types = {"dinov3_vit"},
-           .classes = ModelClasses{{{"DINOv3ViTModel", no_head}, {"DINOv3ViTBackbone", no_head}}},
+           .classes =
+               ModelClasses{{{"DINOv3ViTModel", class_token_head}, {"DINOv3ViTBackbone", no_head}}},
            .reader = read_dinov3,
            .names = NameTable{{kDinov3}, {"model.", "dinov3_vit."}, {}},
            .gguf = None("GGUF stores vision towers only with a text model")}};
