@@ -10,6 +10,7 @@
 #include "headroom/storage.h"
 #include "model_files.h"
 #include "module_names.h"
+#include "setting_format.h"
 #include "stored/names.h"
 #include "tensor_finder.h"
 #include "weight_copies.h"
@@ -149,9 +150,13 @@ StoredWeights stored_weights(const Model& model, const Graph& graph) {
     return std::move(*stored);
   }
   StoredWeights stated = stored_weights(model.spec, graph);
+  if (gguf) stated.notes.clear();  // of a config, which a GGUF file has none of
   stated.notes.push_back(
-      fmt::format("{} lacks tensors of the model; weights are counted as the config states them",
-                  model.weight_files));
+      fmt::format("{} {}; weights are counted {}", model.weight_files,
+                  tensors.size() == 0 ? "has no tensors" : "lacks tensors of the model",
+                  gguf ? fmt::format("in float32, since their types are not known ({} sets one)",
+                                     Setting::weights)
+                       : "as the config states them"));
   return stated;
 }
 

@@ -298,6 +298,21 @@ TEST_CASE("a file without sizes that llama.cpp requires is refused with the miss
         "lacks deepseek2.feed_forward_length, which llama.cpp requires");
 }
 
+// As llama.cpp's vocabulary files: metadata alone.
+TEST_CASE("a file without tensors says so, and which type its weights count in") {
+  GgufWriter writer;
+  writer.add("general.architecture", "llama").add("llama.block_count", 2U);
+  writer.add("llama.embedding_length", 256U).add("llama.feed_forward_length", 512U);
+  writer.add("llama.attention.head_count", 4U).add("llama.vocab_size", 64U);
+  const TempGguf file(writer.str());
+  const AnalyzeReport report = make_analyze_report(load_model(file.path()), {});
+  CHECK(report.figures.weight_bytes == 4 * report.figures.parameters);
+  CHECK(report.storage.notes ==
+        std::vector<std::string>{file.path() +
+                                 " has no tensors; weights are counted in float32, "
+                                 "since their types are not known (`weights` sets one)"});
+}
+
 TEST_CASE("a projector file is no model, but its tensors are listed") {
   GgufWriter writer;
   writer.add("general.architecture", "clip").add("clip.vision.block_count", 1U);
