@@ -110,6 +110,7 @@ enum class Symbol : std::uint8_t {
   visible_keys,                 ///< t: keys read by attention, p + s
   visible_pairs,                ///< c: unmasked causal pairs, s·p + s·(s + 1)/2
   windowed_keys,                ///< u: keys read by a sliding-window layer
+  chunk_keys,                   ///< χ: keys of the chunks that the new tokens are in
   windowed_pairs,               ///< x: unmasked pairs under a causal mask and a window
   encoder_windowed_pairs,       ///< Y: pairs within the window of an encoder-decoder's encoder
   encoder_block_tokens,         ///< Z: tokens of its encoder, padded to whole blocks

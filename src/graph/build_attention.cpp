@@ -59,6 +59,13 @@ AttentionShape in_blocks(AttentionShape shape, const Expr& block, const Attentio
   return shape;
 }
 
+/// Sizes of one kernel, which skips the keys of earlier chunks that a cache still holds.
+AttentionShape in_one_kernel(AttentionShape shape, const AttentionSpec& attention, KeySource keys) {
+  const bool skips = keys == KeySource::cache && attention.window.kind == WindowKind::chunked;
+  if (skips) shape.keys = Symbol::chunk_keys;
+  return shape;
+}
+
 /// K and V in rows of all three projections, or of their own.
 HeadRows key_value_rows(const StackContext& stack, const std::vector<TensorId>& projected) {
   const HeadSizes& heads = stack.heads;
@@ -404,7 +411,12 @@ TensorId GraphBuilder::softmax_attention(const StackContext& stack, const Attent
   const std::vector<Expr> context_shape{kBatch, stack.tokens, shape.heads * shape.value_head_dim};
   if (is_fused(attention, options_)) {
     const Expr pairs = operands.pairs ? *operands.pairs : unmasked_pairs(stack, attention, shape);
-    const FusedAttention op{shape, pairs, operands.keys, masking, shaping, operands.values};
+    const FusedAttention op{in_one_kernel(shape, attention, operands.keys),
+                            pairs,
+                            operands.keys,
+                            masking,
+                            shaping,
+                            operands.values};
     return emit(parts.core, parts.path + ".core", op, std::move(score_inputs), std::move(sinks),
                 context_shape);
   }

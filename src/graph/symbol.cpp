@@ -16,6 +16,8 @@ constexpr std::array<SymbolInfo, kSymbolCount> kSymbols{{
     {Symbol::visible_pairs, "c", "c", "visible_pairs", "s·p + s·(s + 1)/2"},
     {Symbol::windowed_keys, "u", "u", "windowed_keys",
      "keys that windowed layers read: min(t, w); in decode min(t, w + s − 1)"},
+    {Symbol::chunk_keys, "χ", "\\chi", "chunk_keys",
+     "t − ⌊p/w⌋·w: keys of the chunks that the new tokens are in"},
     {Symbol::windowed_pairs, "x", "x", "windowed_pairs", "unmasked pairs within w keys"},
     {Symbol::encoder_windowed_pairs, "Y", "Y", "encoder_windowed_pairs",
      "pairs of n tokens within the encoder's window"},

@@ -203,6 +203,12 @@ Integer windowed_keys(const Workload& workload, const WindowSpec& window) {
   return std::min(keys, checked_add(window.size, others));
 }
 
+/// Keys from the start of the first new token's chunk on; a symbol that does not apply is 0.
+Integer chunk_keys(const Workload& workload, const WindowSpec& window) {
+  if (window.kind != WindowKind::chunked) return 0;
+  return checked_add(workload.past_len % window.size, workload.seq_len);
+}
+
 }  // namespace
 
 std::string_view name_of(Logits logits) noexcept { return logits == Logits::all ? "all" : "last"; }
@@ -229,6 +235,7 @@ Bindings bindings_of(const Workload& workload, const LayerTraits& traits) {
   values.set(Symbol::visible_keys, checked_add(p, s));
   values.set(Symbol::visible_pairs, causal_pairs(s, p));
   values.set(Symbol::windowed_keys, windowed_keys(workload, traits.window));
+  values.set(Symbol::chunk_keys, chunk_keys(workload, traits.window));
   const ImageTotals& images = workload.images.totals;
   const Integer in_images = workload.phase == Phase::decode ? 0 : images.windowed_pairs;
   values.set(Symbol::windowed_pairs, checked_add(windowed_pairs(traits.window, s, p), in_images));

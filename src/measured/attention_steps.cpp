@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <type_traits>
 
 #include "headroom/error.h"
 #include "kernels/alibi.h"
@@ -270,6 +271,8 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
     args.causal = chunk > 0;
     args.window = {};
   }
+  // One kernel reads no keys of earlier chunks; eager operators score all that are held.
+  const bool skips_chunks = chunk > 0 && std::is_same_v<Op, FusedAttention>;
   const RowLayout layout = layout_of(args);
   std::int64_t value_offset = from_cache ? cached * layout.key : layout.key;
   if (values == ValuePlace::inside_keys) value_offset = 0;
@@ -287,6 +290,7 @@ StepBuilder::Arguments StepBuilder::attention(const Op& op) {
       args.past = windowed ? 0 : program->lengths_.past;
       if (chunk > 0) args.past = program->lengths_.past % chunk;
       args.keys = std::min(cached, program->lengths_.past + args.queries);
+      if (skips_chunks) args.keys = args.past + args.queries;
     }
     return args;
   };
@@ -398,7 +402,8 @@ StepBuilder::Run StepBuilder::operator()(const FusedAttention& op) {
   Arguments sizes = arguments;
   const AttentionArguments largest = [&] {
     AttentionArguments args = sizes(0);
-    args.keys = integer(op.shape.keys);
+    args.keys = std::max(args.keys, integer(op.shape.keys));
+    if (op.keys == KeySource::cache) args.keys = std::max(args.keys, cached_keys());
     return args;
   }();
   auto memory = scratch(fused_attention_scratch_floats(largest, omp_get_max_threads()));

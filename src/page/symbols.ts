@@ -76,6 +76,10 @@ export function derive(rules: Rules, values: Values): void {
   values.set("visible_pairs", causalPairs(s, p));
   values.set("windowed_keys", windowedKeys(rules, s, p));
   values.set("windowed_pairs", windowedPairs(rules, s, p));
+  values.set(
+    "chunk_keys",
+    rules.window.kind === "chunked" ? (p % BigInt(rules.window.size)) + s : 0n,
+  );
   values.set("experts_read", expertsRead(rules, b * s));
 }
 

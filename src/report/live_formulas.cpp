@@ -15,10 +15,10 @@ namespace {
 
 /// Symbols of the workload that src/page/symbols.ts derives from the reader's choices.
 constexpr std::array kTriedSymbols{
-    Symbol::batch_size,       Symbol::seq_len,        Symbol::past_len,      Symbol::enc_seq_len,
-    Symbol::visible_keys,     Symbol::visible_pairs,  Symbol::windowed_keys, Symbol::windowed_pairs,
-    Symbol::experts_read,     Symbol::weight_bytes,   Symbol::mask_bytes,    Symbol::cast_bytes,
-    Symbol::activation_bytes, Symbol::kv_cache_bytes,
+    Symbol::batch_size,   Symbol::seq_len,          Symbol::past_len,       Symbol::enc_seq_len,
+    Symbol::visible_keys, Symbol::visible_pairs,    Symbol::windowed_keys,  Symbol::windowed_pairs,
+    Symbol::chunk_keys,   Symbol::experts_read,     Symbol::weight_bytes,   Symbol::mask_bytes,
+    Symbol::cast_bytes,   Symbol::activation_bytes, Symbol::kv_cache_bytes,
 };
 
 class FigureList {

@@ -49,6 +49,36 @@ RunCounts count_run(const Session& session, const Workload& workload) {
   return run_counts;
 }
 
+/// Bytes that the one kernel of attention reads and writes, in all layers.
+Integer attention_bytes_of_run(const Session& session, const Workload& workload) {
+  const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
+  const Lengths lengths = lengths_of_workload(workload);
+  KvCache cache = session.make_cache(lengths);
+  cache.fill(1);
+  const auto program = session.program(workload.phase, inputs, lengths, cache);
+  program->run();
+  Integer bytes = 0;
+  for (const ProgramBlock& block : program->blocks()) {
+    for (std::size_t i = 0; i < block.steps.size(); ++i) {
+      if (block.steps[i].node->component.part == Part::attention_core)
+        bytes += block.counts[i].bytes;
+    }
+  }
+  return bytes;
+}
+
+/// The bytes that the graph's formulas count for it.
+Integer attention_bytes(const ModelSpec& spec, const Workload& workload) {
+  const test::Counted counted = test::count(spec, workload);
+  const Bindings values = bindings_of(workload, counted.graph);
+  Integer bytes = 0;
+  for (const NodeAnalysis& node : counted.analysis.nodes) {
+    if (node.component.part != Part::attention_core) continue;
+    bytes += (node.cost.forward.bytes_read + node.cost.forward.bytes_written).evaluate(values);
+  }
+  return bytes;
+}
+
 /// The model without the towers that are counted, which a run does not load.
 ModelSpec loaded_parts(ModelSpec spec) {
   std::erase_if(spec.counted_only,
@@ -387,5 +417,26 @@ TEST_CASE("layers with odd sizes have equal counts") {
 TEST_CASE("small presets have equal counts") {
   for (const char* const name : {"bert-tiny", "bert-mini", "vit-tiny-patch16-224"}) {
     check_counts(load_model(name).spec);
+  }
+}
+
+// Steps within the first chunk of 8, at its end, at the start of the second one and within it.
+TEST_CASE("fused chunked attention reads as many bytes as its formula counts") {
+  const auto config = test::read_json(test::data_folder() / "golden/tiny/llama4_text.json");
+  const ModelSpec spec = test::spec_of(config.at("config"));
+  const auto source = random_weights(1);
+  const Session session(spec, *source,
+                        {Backend::eigen, measured::HeldType::float32, RowRange::both, 18,
+                         AttentionImplementation::fused});
+  for (const std::int64_t past : {3, 7, 8, 13, 21}) {
+    CAPTURE(past);
+    WorkloadRequest request;
+    request.phase = Phase::decode;
+    request.attention = AttentionImplementation::fused;
+    request.dtype = DType::float32;
+    request.batch_size = 2;
+    request.past_len = past;
+    const Workload workload = resolve(request, spec);
+    CHECK(attention_bytes_of_run(session, workload) == attention_bytes(spec, workload));
   }
 }
