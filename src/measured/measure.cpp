@@ -302,6 +302,19 @@ void require_runnable(const ModelSpec& spec) {
 
 namespace {
 
+/// Throws if images are read together with an adapter of the model, which does not run.
+void require_no_adapter_of_images(const ModelSpec& spec, const Workload& workload) {
+  const bool has_adapter = std::ranges::any_of(spec.counted_only, [](const CountedWeight& weight) {
+    return weight.part == ModelPart::adapter;
+  });
+  if (!has_adapter || workload.images.count == 0) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("images of {} cannot be run: its adapter for images is counted, and "
+                          "has no kernel yet",
+                          spec.model_type),
+              spec.name, "measure a text, or use analyze");
+}
+
 /// `workload` in the types that kernels compute and cache in: those that a config states are of
 /// engines.
 Workload in_own_types(Workload workload) {
@@ -316,6 +329,7 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
                     std::optional<ModelInputs> given, const MeasureOptions& options,
                     const RunObserver& observer, const OutputObserver& outputs) {
   require_runnable(model.spec);
+  require_no_adapter_of_images(model.spec, workload);
   const GroupPosition replica = options.rank == nullptr ? GroupPosition{} : options.rank->data;
   const Workload own = workload_of_replica(workload, replica);
   prepare_together(options.rank, [&] {

@@ -191,6 +191,7 @@ std::string run(const Family& family, const Row& row) {
   std::set<ModelPart> parts = parts_without_operators(*row.spec);
   parts.erase(ModelPart::text);
   if (parts.empty()) return "yes";
+  if (parts.contains(ModelPart::adapter)) return "text";  // images need their adapter
   if (row.spec->audio_tower) return row.spec->tower ? "text, images and sound" : "text and sound";
   return row.spec->tower ? "text and images" : "text";
 }

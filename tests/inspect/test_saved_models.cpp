@@ -2,8 +2,11 @@
 // and classes without published ones. Source: tests/data/README.md.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "inspect/model_folder.h"
 #include "support/data.h"
+#include "weight_places.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -128,4 +131,41 @@ TEST_CASE("every tensor of MiMo-V2.5's towers has an owner, by the names of its 
   CHECK(extras.size() == 2);  // biases of routers, and the layer for drafts
   config["audio_config"]["speech_vocab_size"] = "9-x";
   CHECK(refusal_of([&] { (void)spec_of(config); }).find("speech_vocab_size") != std::string::npos);
+}
+
+namespace {
+
+/// Preferred names of all tensors of a config's weights.
+std::set<std::string> names_of_weights(const nlohmann::json& config) {
+  const ModelSpec spec = spec_of(config);
+  const Graph graph = build_graph(spec, {});
+  const detail::WeightPlaces places(spec, graph, detail::name_table(spec));
+  std::set<std::string> names;
+  for (const Weight& weight : graph.weights) {
+    const auto layers = weight.repeat.evaluate_int64(graph.sizes);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+      const auto alternatives = places.of(weight, layer);
+      for (const detail::WeightPlace& place : alternatives.front()) names.insert(place.name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("the weights of Phi-4 multimodal are as many tensors as Microsoft's files have") {
+  const std::set<std::string> names =
+      names_of_weights(read_json(data_folder() / "published/phi-4-multimodal.config.json"));
+  // The headers of its files have 2,047 tensors: two are a spectrogram's means and deviations.
+  CHECK(names.size() == 2047 - 2);
+  for (const char* const name :
+       {"layers.31.self_attn.qkv_proj.base_layer.weight",
+        "layers.0.mlp.down_proj.lora_B.speech.weight",
+        "layers.0.self_attn.o_proj.lora_A.vision.weight", "glb_GN", "sub_GN",
+        "img_projection.2.bias", "audio_projection.vision.0.weight",
+        "encoder.encoders.23.feed_forward_out.net.0.linear.weight",
+        "encoder.encoders.0.self_attn.linear_out.bias"}) {
+    CAPTURE(std::string(name));
+    CHECK(names.contains(name));
+  }
 }

@@ -248,6 +248,19 @@ TEST_CASE("a model that is only counted is refused with the reason") {
   CHECK(refusal.find("second attention") != std::string::npos);
 }
 
+TEST_CASE("images of a model whose adapter for them does not run are refused") {
+  const auto file = test::data_folder() / "published/phi-4-multimodal.config.json";
+  Model model;
+  model.spec = test::spec_of(test::read_json(file));
+  Workload workload;
+  workload.images.count = 1;
+  const auto source = random_weights(1);
+  const std::string refusal = test::refusal_of([&] {
+    (void)measure(model, workload, *source, std::nullopt, {}, [](int, int) { return true; });
+  });
+  CHECK(refusal.find("adapter for images") != std::string::npos);
+}
+
 TEST_CASE("events of float operations are known for Intel's and AMD's processors") {
   const std::string intel =
       "vendor_id\t: GenuineIntel\ncpu family\t: 6\nflags\t\t: fma rdseed avx2\n";

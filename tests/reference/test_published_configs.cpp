@@ -192,3 +192,71 @@ TEST_CASE("layers whose GEMMs differ in the type of their inputs are noted") {
   CHECK(notes("qwen3.6-35b-a3b-nvfp4").find("are 16-bit floats or float8;") != std::string::npos);
   CHECK(notes("gemma-4-31b-it-nvfp4").find("times take") == std::string::npos);
 }
+
+TEST_CASE("Phi-4 multimodal as Microsoft publishes it has the values of its files") {
+  const Graph graph = graph_of(published("phi-4-multimodal"));
+  const ParameterCount count = count_parameters(graph);
+  // The headers of its files have 5,574,460,384 values, of which 160 are a spectrogram's means and
+  // deviations.
+  CHECK(count.total.evaluate(graph.sizes) == 5574460384 - 160);
+  CHECK(count.parts.text.evaluate(graph.sizes) == 3836021760);  // of Phi-4-mini
+  // Adapters of ranks 256 and 320 on four layers in each of 32: [r, in] and [out, r].
+  constexpr std::int64_t kSides = (3072 + 5120) + (3072 + 3072) + (3072 + 16384) + (8192 + 3072);
+  CHECK(count.parts.adapter.evaluate(graph.sizes) == 32 * (256 + 320) * kSides);
+}
+
+TEST_CASE("Phi-4 multimodal of other towers or adapters than those counted is refused") {
+  using Pointer = nlohmann::json::json_pointer;
+  const std::vector<std::pair<const char*, nlohmann::json>> changes{
+      {"/embd_layer/embedding_cls", "image"},
+      {"/embd_layer/image_embd_layer/crop_size", 336},
+      {"/embd_layer/audio_embd_layer/use_qformer", true},
+      {"/audio_processor/config/bias_in_glu", false},
+      {"/audio_processor/config/relative_attention_bias_args/type", "t6"},
+      {"/speech_lora/layer", "layers.*self_attn"},
+      {"/vision_lora/r", nullptr}};
+  for (const auto& [key, value] : changes) {
+    CAPTURE(std::string(key));
+    nlohmann::json config = published("phi-4-multimodal");
+    config[Pointer(key)] = value;
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+  for (const char* const key : {"embd_layer", "audio_processor", "vision_lora", "speech_lora"}) {
+    CAPTURE(std::string(key));
+    nlohmann::json config = published("phi-4-multimodal");
+    config.erase(key);
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}
+
+TEST_CASE("ERNIE 4.5 VL as Baidu publishes it has the values of its files") {
+  nlohmann::json config = published("ernie-4.5-vl-28b-a3b");
+  // Summed by hand over the classes of its code (modeling_ernie4_5_vl.py).
+  CHECK(total(config) == 29399294336);
+  // ERNIE-4.5-VL-424B-A47B, whose files' headers have this total.
+  config.update({{"hidden_size", 8192},
+                 {"intermediate_size", 28672},
+                 {"moe_intermediate_size", {3584, 1536}},
+                 {"moe_k", 8},
+                 {"moe_layer_end_index", {53, 53}},
+                 {"moe_layer_start_index", {3, 3}},
+                 {"num_attention_heads", 64},
+                 {"num_hidden_layers", 54},
+                 {"num_key_value_heads", 8},
+                 {"tie_word_embeddings", false}});
+  config.erase("moe_num_shared_experts");
+  CHECK(total(config) == 423526285184);
+}
+
+TEST_CASE("ERNIE 4.5 VL with experts that its code does not have is refused") {
+  for (const auto& change : std::vector<nlohmann::json>{{{"moe_layer_end_index", {20, 28}}},
+                                                        {{"moe_intermediate_size", {1536}}},
+                                                        {{"moe_num_experts", {64, 64, 64}}},
+                                                        {{"pixel_hidden_size", 1024}},
+                                                        {{"use_temporal_conv", false}}}) {
+    CAPTURE(change.dump());
+    nlohmann::json config = published("ernie-4.5-vl-28b-a3b");
+    config.update(change);
+    CHECK_THROWS_AS((void)spec_of(config), Error);
+  }
+}

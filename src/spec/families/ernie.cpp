@@ -1,6 +1,7 @@
 // ERNIE 4.5: Llama with interleaved RoPE, dense and with experts that a correction bias balances;
 // ERNIE 4.5 VL has experts of its own for images (Baidu, ERNIE 4.5 technical report).
 #include <algorithm>
+#include <optional>
 
 #include "../decoder.h"
 #include "../family.h"
@@ -42,6 +43,30 @@ std::vector<bool> read_expert_layers(ConfigReader& config, std::int64_t num_laye
   return routed;
 }
 
+/// The least sum to divide by; settings of training and of its kernels.
+void ignore_training_keys(ConfigReader& config) {
+  config.ignore({"moe_norm_min",
+                 "moe_capacity",
+                 "moe_aux_loss_lambda",
+                 "moe_z_loss_lambda",
+                 "moe_orthogonal_loss_lambda",
+                 "moe_group",
+                 "moe_norm_gate_logits",
+                 "moe_multimodal_dispatch_use_allgather",
+                 "moe_dense_experts_token_type_id",
+                 "moe_use_hard_gate",
+                 "moe_use_size_all2all",
+                 "moe_layer_feed_fake_token",
+                 "moe_fuse_experts",
+                 "modality_detach",
+                 "max_text_id",
+                 "rope_3d",
+                 "freq_allocation",
+                 "compression_ratio",
+                 "hidden_dropout_prob",
+                 "micro_batch_size"});
+}
+
 void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   read_ernie4_5(config, spec);
   if (spec.head.language_model) {
@@ -60,9 +85,7 @@ void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   set_experts(*spec.decoder, read_expert_layers(config, spec.decoder->num_layers), experts);
   config.expect_text("moe_gate", "topk");
   config.expect_flag("moe_use_aux_free", true);
-  // The least sum to divide by; training settings.
-  config.ignore({"moe_norm_min", "moe_capacity", "moe_aux_loss_lambda", "moe_group",
-                 "moe_multimodal_dispatch_use_allgather"});
+  ignore_training_keys(config);
 }
 
 /// The experts that only visual tokens use: a text skips them.
@@ -80,40 +103,102 @@ void count_image_experts(ModelSpec& spec, std::int64_t layers, std::int64_t expe
   spec.assumptions.emplace_back("experts of images count as parameters only: a text skips them");
 }
 
-void read_ernie4_5_vl_text(ConfigReader& config, ModelSpec& spec) {
-  read_ernie4_5(config, spec);
-  StackSpec& stack = *spec.decoder;
-  std::vector<std::int64_t> widths = config.list_of_counts("moe_intermediate_size");
-  if (widths.empty()) {
-    config.note_of_class("moe_intermediate_size", "(1536 for text, 512 for images)");
-    widths = {1536, 512};
+/// Numbers that text and images have each.
+struct OfBoth {
+  std::int64_t text = 0;
+  std::int64_t images = 0;
+};
+
+/// The two entries of the list at `key`; empty if it is a number or absent.
+std::optional<OfBoth> read_both(ConfigReader& config, std::string_view key) {
+  const std::vector<std::int64_t> listed = config.list_of_counts(key);
+  if (listed.empty()) return std::nullopt;
+  if (listed.size() == 2) return OfBoth{listed[0], listed[1]};
+  config.fail(key, "does not have two entries",
+              "write that of the text's experts and that of the images'");
+}
+
+/// Layers with experts, by lists of the first and the last one for text and for images.
+std::vector<bool> read_layers_of_both(ConfigReader& config, std::int64_t num_layers) {
+  const auto first = read_both(config, "moe_layer_start_index");
+  const auto last = read_both(config, "moe_layer_end_index");
+  if (!first || !last) return read_expert_layers(config, num_layers);
+  const std::int64_t interval = config.size_or({"moe_layer_interval"}, 2);
+  std::vector<bool> routed;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const bool of_text = layer >= first->text && layer <= last->text;
+    const bool of_images = layer >= first->images && layer <= last->images;
+    if (of_text != of_images) {
+      config.fail("moe_layer_end_index", "gives a layer experts for text or images alone",
+                  "use a model whose layers have experts for both");
+    }
+    routed.push_back(of_text && (layer + 1) % interval == 0);
   }
-  if (widths.size() != 2) {
-    config.fail("moe_intermediate_size", "does not have two widths",
-                "write that of the text's experts and that of the images'");
-  }
-  ExpertsSpec experts;
-  experts.num_experts = config.size_or_of_class({"moe_num_experts", "num_experts"}, 64);
-  experts.num_experts_per_tok = config.size_or_of_class({"moe_k", "num_experts_per_tok"}, 6);
-  experts.intermediate_size = widths[0];
-  experts.shared_intermediate_size =
-      product(config, "moe_num_shared_experts", config.count_or({"moe_num_shared_experts"}, 2),
-              experts.intermediate_size);
-  experts.correction_bias = true;
-  experts.correction_bias_is_parameter = true;
-  experts.normalise = true;
-  std::vector<bool> routed = read_expert_layers(config, stack.num_layers);
+  return routed;
+}
+
+/// Layers with experts, as transformers lists them; else by their numbers.
+std::vector<bool> read_vl_layers(ConfigReader& config, std::int64_t num_layers) {
+  std::vector<bool> routed = read_layers_of_both(config, num_layers);
   const std::vector<std::string> kinds = config.texts("mlp_layer_types");
-  if (!kinds.empty() && std::ssize(kinds) != stack.num_layers) {
+  if (!kinds.empty() && std::ssize(kinds) != num_layers) {
     config.fail("mlp_layer_types", "does not have an entry for every layer",
                 "write sparse or dense for each");
   }
-  for (std::size_t layer = 0; layer < kinds.size(); ++layer)
+  for (std::size_t layer = 0; layer < kinds.size(); ++layer) {
     routed[layer] = kinds[layer] == "sparse";
+  }
+  return routed;
+}
+
+/// Experts for text, which run, and for images, which are counted.
+void read_vl_experts(ConfigReader& config, ModelSpec& spec, std::int64_t shared_experts) {
+  StackSpec& stack = *spec.decoder;
+  const auto stated_widths = read_both(config, "moe_intermediate_size");
+  if (!stated_widths) {
+    config.note_of_class("moe_intermediate_size", "(1536 for text, 512 for images)");
+  }
+  const OfBoth widths = stated_widths.value_or(OfBoth{1536, 512});
+  const auto stated_counts = read_both(config, "moe_num_experts");
+  ExpertsSpec experts;
+  experts.num_experts = stated_counts
+                            ? stated_counts->text
+                            : config.size_or_of_class({"moe_num_experts", "num_experts"}, 64);
+  experts.num_experts_per_tok = config.size_or_of_class({"moe_k", "num_experts_per_tok"}, 6);
+  experts.intermediate_size = widths.text;
+  experts.shared_intermediate_size =
+      product(config, "moe_num_shared_experts",
+              config.count_or({"moe_num_shared_experts"}, shared_experts), widths.text);
+  experts.correction_bias = true;
+  experts.correction_bias_is_parameter = true;
+  experts.normalise = true;
+  const std::vector<bool> routed = read_vl_layers(config, stack.num_layers);
   const std::int64_t layers = std::ranges::count(routed, true);
   set_experts(stack, routed, experts);
-  count_image_experts(spec, layers, experts.num_experts, widths[1]);
+  count_image_experts(spec, layers, stated_counts ? stated_counts->images : experts.num_experts,
+                      widths.images);
   config.ignore({"moe_norm_min"});
+}
+
+void read_ernie4_5_vl_text(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kSharedExperts = 2;
+  read_ernie4_5(config, spec);
+  read_vl_experts(config, spec, kSharedExperts);
+}
+
+/// As Baidu publishes it: the text model's keys stand beside vision_config.
+void read_ernie4_5_moe_vl(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kSharedExperts = 0;  // of its class
+  read_ernie4_5(config, spec);
+  read_vl_experts(config, spec, kSharedExperts);
+  count_ernie4_5_moe_vl_tower(config, spec);
+  if (config.has("im_patch_id")) spec.tower_tokens.push_back(config.count_or({"im_patch_id"}, 0));
+  config.expect_text("moe_gate", "topk");
+  config.expect_flag("moe_use_aux_free", true);
+  config.expect_flag("attention_bias", false);
+  config.expect_flag("moe_group_experts", false);
+  config.expect_number("mm_vocab_size", 0);
+  ignore_training_keys(config);
 }
 
 constexpr NameRule kErnieExperts[] = {
@@ -146,6 +231,14 @@ std::vector<Family> ernie_families() {
                           .text_type = "ernie4_5_vl_moe_text",
                           .count_towers = count_ernie4_5_vl_tower,
                           .tying = HeadTying::whole_else_tied}),
+          {.model_types = {"ernie4_5_moe_vl"},
+           .classes = {{{"Ernie4_5_VLMoeForConditionalGeneration",
+                         [](ConfigReader& reader) {
+                           return language_model_head(language_model_of(reader, {}));
+                         }}}},
+           .reader = read_ernie4_5_moe_vl,
+           .names = None("its experts of images do not run"),
+           .gguf = None("GGUF stores the towers in a separate file")},
           {.model_types = {"ernie4_5_vl_moe_text"},
            .classes =
                either_of(ernie_classes("Ernie4_5_VLMoeText"), ernie_classes("Ernie4_5_VL_MoeText")),

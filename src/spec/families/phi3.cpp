@@ -1,5 +1,6 @@
 // Phi-3 and Phi-4: Llama without biases, with fused projections and LongRoPE (arXiv 2404.14219);
-// Phi-3 and 3.5 Vision (modeling_phi3_v.py of Phi-3-vision-128k-instruct).
+// Phi-3 and 3.5 Vision (modeling_phi3_v.py of Phi-3-vision-128k-instruct); Phi-4 multimodal as
+// Microsoft publishes it (modeling_phi4mm.py of Phi-4-multimodal-instruct).
 #include "../decoder.h"
 #include "../family.h"
 #include "../towers/tower_names.h"
@@ -26,6 +27,12 @@ void read_phi3(ConfigReader& config, ModelSpec& spec) {
 void read_phi3_v(ConfigReader& config, ModelSpec& spec) {
   read_phi3(config, spec);
   read_phi3_v_tower(config, spec);
+}
+
+void read_phi4mm(ConfigReader& config, ModelSpec& spec) {
+  read_phi3(config, spec);
+  read_phi4mm_towers(config, spec);
+  config.ignore({"full_attn_mod", "interpolate_factor"});  // of training code
 }
 
 void read_phimoe(ConfigReader& config, ModelSpec& spec) {
@@ -58,15 +65,19 @@ constexpr NameRule kPhi3[] = {
     {"decoder.layers.mlp.up.%", "layers.{}.mlp.gate_up_proj.%", part(1)},
 };
 
-/// Names of the text model, then those of its tower, which stand among the embeddings.
-NameTable phi3_v_names() {
-  NameTable names = wrapped_phi3_v_names();
-  const NameTable text = llama_names({kPhi3});
+/// Names of the text model, `own` first, then those of its towers, which stand among the
+/// embeddings.
+NameTable with_phi3_text(NameTable names, std::span<const NameRule> own = {}) {
+  const NameTable text = llama_names({own, kPhi3});
   names.rules.insert(names.rules.begin(), text.rules.begin(), text.rules.end());
   names.optional_prefixes.insert(names.optional_prefixes.end(), text.optional_prefixes.begin(),
                                  text.optional_prefixes.end());
   names.extras.insert(names.extras.end(), text.extras.begin(), text.extras.end());
   return names;
+}
+
+HeadSpec phi3_multimodal_head(ConfigReader& config) {
+  return language_model_head(language_model_of(config, {}));
 }
 
 }  // namespace
@@ -84,12 +95,14 @@ std::vector<Family> phi3_families() {
                                             .head_dim = GgufHeadDim::never,
                                             .finish = finish_partial_rotary}})},
       {.model_types = {"phi3_v"},
-       .classes = {{{"Phi3VForCausalLM",
-                     [](ConfigReader& reader) {
-                       return language_model_head(language_model_of(reader, {}));
-                     }}}},
+       .classes = {{{"Phi3VForCausalLM", phi3_multimodal_head}}},
        .reader = read_phi3_v,
-       .names = phi3_v_names(),
+       .names = with_phi3_text(wrapped_phi3_v_names()),
+       .gguf = None("GGUF stores the towers in a separate file")},
+      {.model_types = {"phi4mm"},
+       .classes = {{{"Phi4MMForCausalLM", phi3_multimodal_head}}},
+       .reader = read_phi4mm,
+       .names = with_phi3_text(phi4mm_names(), phi4mm_text_rules()),
        .gguf = None("GGUF stores the towers in a separate file")},
       {.model_types = {"phimoe"},
        .classes = either_of(llama_classes("PhiMoE"), llama_classes("Phimoe")),

@@ -89,20 +89,28 @@ void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec) {
   config.ignore({"image_seq_length"});
 }
 
-void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
+namespace {
+
+/// Patches of an image's side, and frames, that become one token.
+struct ErnieMerger {
+  std::int64_t side = 2;
+  std::int64_t frames = 2;
+};
+
+/// The encoder. Returns its width.
+std::int64_t count_ernie_encoder(ConfigReader& vision, ModelSpec& spec) {
   TowerLayers layers;
   layers.width = vision.size_or({"hidden_size", "embed_dim"}, 1280);
+  const std::int64_t ratio = vision.size_or({"mlp_ratio"}, 4);
   layers.inner =
-      vision.size_or({"intermediate_size"}, product(vision, "hidden_size", 4, layers.width));
+      vision.size_or({"intermediate_size"}, product(vision, "mlp_ratio", ratio, layers.width));
   layers.count = vision.layers_or({"depth", "num_hidden_layers"}, 32);
   const std::int64_t channels = vision.size_or({"in_channels", "in_chans"}, 3);
-  const std::int64_t patch = area_of(vision, "patch_size", vision.size_or({"patch_size"}, 14));
-  const std::int64_t merged =
-      area_of(vision, "spatial_merge_size", vision.size_or({"spatial_merge_size"}, 2));
-  const std::int64_t frames = vision.size_or({"temporal_merge_size"}, 2);
-  vision.ignore(
-      {"mlp_ratio", "attn_implementation", "pixel_hidden_size", "vit_num_recompute_layers"});
+  const std::int64_t patch =
+      area_of(vision, "patch_size", vision.size_or({"patch_size", "spatial_patch_size"}, 14));
+  vision.ignore({"attn_implementation", "attn_sep", "pixel_hidden_size", "recompute",
+                 "use_recompute", "tensor_parallel_degree", "tensor_model_parallel_size",
+                 "pp_data_balance", "vit_first_fwd_bsz", "vit_num_recompute_layers"});
   ignore_tower_keys(vision);
   vision.finish();
   TowerWeights tower(spec, ModelPart::vision);
@@ -110,17 +118,46 @@ void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
             {layers.width, product(vision, "patch_size", channels, patch)}, kTableRole);
   tower.layers(layers);
   tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  return layers.width;
+}
+
+/// Mergers of patches and of frames, and a linear layer to the text model.
+void count_ernie_mergers(ConfigReader& config, const ErnieMerger& merger, std::int64_t width,
+                         ModelSpec& spec) {
   TowerWeights projector(spec, ModelPart::projector);
-  const std::int64_t wide = product(vision, "spatial_merge_size", merged, layers.width);
+  const std::int64_t merged = area_of(config, "spatial_merge_size", merger.side);
+  const std::int64_t wide = product(config, "spatial_merge_size", merged, width);
   for (const bool in_time : {false, true}) {
     const std::string name = in_time ? "frames." : "patches.";
-    const std::int64_t in = in_time ? product(vision, "temporal_merge_size", frames, wide) : wide;
+    const std::int64_t in =
+        in_time ? product(config, "temporal_merge_size", merger.frames, wide) : wide;
     projector.linear(name + "up", in, wide, kToText);
     projector.linear(name + "down", wide, wide, kToText);
     projector.norm(NormKind::layer_norm, name + "norm", wide);
   }
   projector.linear("linear", wide, spec.hidden_size, kToText);
   projector.norm(NormKind::rms_norm, "norm", spec.hidden_size);
+}
+
+}  // namespace
+
+void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const ErnieMerger merger{vision.size_or({"spatial_merge_size"}, 2),
+                           vision.size_or({"temporal_merge_size"}, 2)};
+  const std::int64_t width = count_ernie_encoder(vision, spec);
+  count_ernie_mergers(config, merger, width, spec);
+}
+
+void count_ernie4_5_moe_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const ErnieMerger merger{config.size_or({"spatial_conv_size"}, 2),
+                           config.size_or({"temporal_conv_size"}, 2)};
+  vision.expect_number("spatial_merge_size", static_cast<double>(merger.side));
+  const std::int64_t width = count_ernie_encoder(vision, spec);
+  config.expect_number("pixel_hidden_size", static_cast<double>(width));
+  config.expect_flag("use_temporal_conv", true);
+  count_ernie_mergers(config, merger, width, spec);
 }
 
 void count_idefics2_tower(ConfigReader& config, ModelSpec& spec) {

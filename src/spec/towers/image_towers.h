@@ -33,4 +33,9 @@ void use_class_sections(ModelSpec& spec, const std::array<std::int64_t, 3>& sect
 void read_features(ConfigReader& config, ModelSpec& spec, TowerSpec& tower,
                    const TiledDefaults& absent);
 
+/// Phi-4 multimodal's images by the keys of Microsoft's class: `embedding` is its image_embd_layer.
+void read_phi4mm_vision_tower(ConfigReader& config, ConfigReader& embedding, ModelSpec& spec);
+/// Phi-4 multimodal's audio tower, which is counted, by the keys of either class.
+void count_phi4_audio(ConfigReader& audio, ModelSpec& spec);
+
 }  // namespace headroom::detail

@@ -1,8 +1,10 @@
 // The audio tower of Phi-4 multimodal (arXiv 2503.01743), which is counted: a Conformer (arXiv
-// 2005.08100) behind strided convolutions.
+// 2005.08100) behind strided convolutions. Of two spellings of a key, the second is that of
+// Microsoft's own class (speech_conformer_encoder.py of Phi-4-multimodal-instruct).
 #include <bit>
 
 #include "../common_keys.h"
+#include "image_towers.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -12,6 +14,18 @@ namespace {
 constexpr auto kPhiConvolution = WeightRole::convolution;
 constexpr auto kPhiProjector = WeightRole::projector;
 constexpr auto kPhiNorm = NormKind::layer_norm;
+
+/// The size `key`, or `nested` in the object `object`, as Microsoft's class has it.
+std::int64_t read_nested_size(ConfigReader& audio, std::string_view object, std::string_view nested,
+                              std::string_view key, std::int64_t otherwise) {
+  const std::int64_t size = audio.size_or({key}, otherwise);
+  auto settings = audio.object(object);
+  if (!settings) return size;
+  settings->expect_text("type", "t5");  // of the positions
+  const std::int64_t stated = settings->size_or({nested}, size);
+  settings->finish();
+  return stated;
+}
 
 /// Two linear layers from a tower to the text model.
 void add_projection(ModelSpec& spec, const std::string& name, std::int64_t width) {
@@ -23,7 +37,8 @@ void add_projection(ModelSpec& spec, const std::string& name, std::int64_t width
 /// Halvings of both sides of a spectrogram, by depthwise and pointwise convolutions.
 void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) {
   constexpr std::int64_t kArea = 9;  // of a kernel of 3 × 3
-  const std::int64_t channels = audio.size_or({"nemo_conv_channels"}, 1024);
+  const std::int64_t channels =
+      read_nested_size(audio, "nemo_conv_settings", "conv_channels", "nemo_conv_channels", 1024);
   const std::int64_t reduction = audio.size_or({"time_reduction"}, 8);
   const auto bits = static_cast<std::uint64_t>(reduction);
   if (reduction < 2 || !std::has_single_bit(bits)) {
@@ -46,9 +61,10 @@ void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) 
 
 void add_conformer_layers(ConfigReader& audio, std::int64_t width, TowerWeights& tower) {
   const std::int64_t layers = audio.layers_or({"num_blocks", "num_hidden_layers"}, 24);
-  const std::int64_t inner = audio.size_or({"intermediate_size"}, 1536);
+  const std::int64_t inner = audio.size_or({"intermediate_size", "linear_units"}, 1536);
   const std::int64_t wide = audio.size_or({"ext_pw_out_channel"}, 1024);
-  const std::int64_t separable = audio.size_or({"depthwise_separable_out_channel"}, 1024);
+  const std::int64_t separable =
+      audio.size_or({"depthwise_separable_out_channel", "depthwise_seperable_out_channel"}, 1024);
   const std::int64_t deep =
       product(audio, "depthwise_multiplier", audio.size_or({"depthwise_multiplier"}, 1), width);
   for (const char* const name : {"layers.first_mlp", "layers.second_mlp"}) {
@@ -76,12 +92,15 @@ void add_conformer_layers(ConfigReader& audio, std::int64_t width, TowerWeights&
   tower.linear("layers.convolution.out", width, wide, kPhiConvolution, layers);
 }
 
-void count_audio(ConfigReader& audio, ModelSpec& spec) {
-  const std::int64_t width = audio.size_or({"hidden_size"}, 1024);
-  const std::int64_t heads = audio.size_or({"num_attention_heads"}, 16);
+}  // namespace
+
+void count_phi4_audio(ConfigReader& audio, ModelSpec& spec) {
+  const std::int64_t width = audio.size_or({"hidden_size", "attention_dim"}, 1024);
+  const std::int64_t heads = audio.size_or({"num_attention_heads", "attention_heads"}, 16);
   const bool symmetric = audio.flag_or({"bias_symmetric"}, false);
-  const std::int64_t distances = product(
-      audio, "bias_max_distance", audio.size_or({"bias_max_distance"}, 1000), symmetric ? 1 : 2);
+  const std::int64_t distance = read_nested_size(audio, "relative_attention_bias_args",
+                                                 "t5_bias_max_distance", "bias_max_distance", 1000);
+  const std::int64_t distances = product(audio, "bias_max_distance", distance, symmetric ? 1 : 2);
   TowerWeights tower(spec, ModelPart::audio);
   add_halvings(audio, width, tower);
   tower.add("relative_positions", {distances, heads}, WeightRole::relative_position_bias);
@@ -96,12 +115,10 @@ void count_audio(ConfigReader& audio, ModelSpec& spec) {
   audio.finish();
 }
 
-}  // namespace
-
 void read_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec) {
   read_phi4_vision_tower(config, spec);
   ConfigReader audio = config.object_or_empty("audio_config");
-  count_audio(audio, spec);
+  count_phi4_audio(audio, spec);
   spec.assumptions.emplace_back("its LoRA adapters for images and speech are not counted");
 }
 

@@ -1,6 +1,6 @@
 // Towers of Phi-3 Vision (modeling_phi3_v.py of Phi-3-vision-128k-instruct) and Phi-4 multimodal
-// (arXiv 2503.01743): CLIP or SigLIP on tiles of an image, whose rows end in a trained vector, a
-// separator, and the whole image.
+// (arXiv 2503.01743; modeling_phi4mm.py of Phi-4-multimodal-instruct): CLIP or SigLIP on tiles of
+// an image, whose rows end in a trained vector, a separator, and the whole image.
 #include <nlohmann/json.hpp>
 
 #include "encoder_specs.h"
@@ -18,6 +18,9 @@ constexpr std::string_view kClipLarge = R"({"hidden_size": 1024, "intermediate_s
 /// and dynamic_hd of transformers' Phi-4 multimodal processor.
 constexpr std::int64_t kMostPhi3Tiles = 16;
 constexpr std::int64_t kMostPhi4Tiles = 36;
+
+/// The token that rows of an image replace in Phi-4 multimodal.
+constexpr std::int64_t kPhi4Placeholder = 200010;
 
 /// The packing of tiles, and an MLP of two layers to the text model.
 void add_packed_projector(ModelSpec& spec, PackStep::Order order, TowerSpec& tower) {
@@ -38,6 +41,14 @@ std::int64_t read_feature_layer(ConfigReader& vision, std::string_view key,
   const std::int64_t before = index < 0 ? layers + 1 + index : index;
   if (before >= 1 && before <= layers) return before;
   vision.fail(key, "is not a layer of the tower", "use a layer's number, or one from the end");
+}
+
+/// Means of 2 × 2 patches, and an MLP of two layers.
+void add_phi4_projector(TowerSpec tower, ModelSpec& spec) {
+  add_packed_projector(spec, PackStep::Order::means_then_whole, tower);
+  tower.rule = ImageRule::tiles_of_own_size;
+  tower.most_tiles = kMostPhi4Tiles;
+  spec.tower = std::move(tower);
 }
 
 }  // namespace
@@ -75,18 +86,39 @@ void read_phi3_v_tower(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_phi4_vision_tower(ConfigReader& config, ModelSpec& spec) {
-  constexpr std::int64_t kPlaceholder = 200010;
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_phi4_vision(vision, spec);
   tower.projector.feature_layers = {read_feature_layer(vision, "feature_layer", tower)};
   vision.expect_number("crop_size", static_cast<double>(tower.embedding.image->image_size));
-  spec.tower_tokens.push_back(vision.count_or({"image_token_id"}, kPlaceholder));
+  spec.tower_tokens.push_back(vision.count_or({"image_token_id"}, kPhi4Placeholder));
   read_common_keys(vision, spec);
   vision.finish();
-  add_packed_projector(spec, PackStep::Order::means_then_whole, tower);
-  tower.rule = ImageRule::tiles_of_own_size;
-  tower.most_tiles = kMostPhi4Tiles;
-  spec.tower = std::move(tower);
+  add_phi4_projector(std::move(tower), spec);
+}
+
+void read_phi4mm_vision_tower(ConfigReader& config, ConfigReader& embedding, ModelSpec& spec) {
+  const nlohmann::json sizes = nlohmann::json::object();  // those of the class
+  ConfigReader siglip(sizes, "siglip-so400m-patch14-448");
+  TowerSpec tower = read_phi4_vision(siglip, spec);
+  std::int64_t layer = tower.stack.num_layers - 1;
+  if (auto processor = config.object("img_processor")) {
+    processor->expect_text("type_feature", "patch");
+    layer = read_feature_layer(*processor, "layer_idx", tower);
+    processor->ignore({"name", "model_name"});
+    processor->finish();
+  }
+  tower.projector.feature_layers = {layer};
+  embedding.expect_text("embedding_cls", "tune_image");
+  embedding.expect_text("image_token_compression_cls", "avg_pool_2d");
+  embedding.expect_text("projection_cls", "mlp");
+  embedding.expect_text("hd_transform_order", "sub_glb");
+  embedding.expect_flag("use_hd_transform", true);
+  embedding.expect_flag("with_learnable_separator", true);
+  embedding.expect_number("crop_size", static_cast<double>(tower.embedding.image->image_size));
+  embedding.ignore({"enable_gradient_checkpointing", "freeze_img_processor"});
+  embedding.finish();
+  spec.tower_tokens.push_back(kPhi4Placeholder);
+  add_phi4_projector(std::move(tower), spec);
 }
 
 }  // namespace headroom::detail

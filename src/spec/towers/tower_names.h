@@ -39,6 +39,9 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_phi3_v_names();
 [[nodiscard]] NameTable wrapped_video_llava_names();
 [[nodiscard]] NameTable wrapped_phi4_names();
+/// Phi-4 multimodal's towers and adapters as Microsoft publishes them, and its text model's layers.
+[[nodiscard]] NameTable phi4mm_names();
+[[nodiscard]] std::span<const NameRule> phi4mm_text_rules();
 [[nodiscard]] NameTable wrapped_mllama_names();
 [[nodiscard]] NameTable wrapped_blip2_names();
 [[nodiscard]] NameTable wrapped_aria_names();

@@ -81,6 +81,8 @@ void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
 void read_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// ERNIE 4.5 VL: Qwen2-VL's layers, and mergers of patches and of frames.
 void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec);
+/// The same tower by the keys of Baidu's class (Ernie4_5_VLMoEConfig).
+void count_ernie4_5_moe_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-ASR: the audio encoder of Qwen3-Omni.
 void read_qwen3_asr_tower(ConfigReader& config, ModelSpec& spec);
 /// EXAONE 4.5: Qwen2.5-VL's tower with grouped-query attention.
@@ -118,6 +120,9 @@ void read_phi4_vision_tower(ConfigReader& config, ModelSpec& spec);
 /// Phi-4 multimodal: its image tower, and a Conformer and an MLP for each of two kinds of prompt,
 /// which are counted.
 void read_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec);
+/// Phi-4 multimodal as Microsoft publishes it: those towers, and an adapter (LoRA) on the text model
+/// for images and one for speech, whose weights its files hold.
+void read_phi4mm_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-Omni: Qwen3-VL's tower, and Whisper's layers behind three 2-D convolutions.
