@@ -77,6 +77,23 @@ ModelClasses dbrx_classes() {
   return ModelClasses{{{"DbrxForCausalLM", language_model}, {"DbrxModel", no_head}}};
 }
 
+constexpr NameRule kDbrx[] = {
+    {"embeddings.word_embeddings.%", "wte.%"},
+    {"decoder.layers.attention_norm.%", "blocks.{}.norm_attn_norm.norm_1.%"},
+    {"decoder.layers.attention.query.%", "blocks.{}.norm_attn_norm.attn.Wqkv.%", part(0)},
+    {"decoder.layers.attention.key.%", "blocks.{}.norm_attn_norm.attn.Wqkv.%", part(1)},
+    {"decoder.layers.attention.value.%", "blocks.{}.norm_attn_norm.attn.Wqkv.%", part(2)},
+    {"decoder.layers.attention.output.%", "blocks.{}.norm_attn_norm.attn.out_proj.%"},
+    {"decoder.layers.mlp_norm.%", "blocks.{}.norm_attn_norm.norm_2.%"},
+    {"decoder.layers.mlp.router.%", "blocks.{}.ffn.router.layer.%"},
+    {"decoder.layers.mlp.experts.gate.weight", "blocks.{}.ffn.experts.mlp.w1", stacked_experts()},
+    {"decoder.layers.mlp.experts.up.weight", "blocks.{}.ffn.experts.mlp.v1", stacked_experts()},
+    {"decoder.layers.mlp.experts.down.weight", "blocks.{}.ffn.experts.mlp.w2",
+     stacked_experts(transposed())},
+    {"decoder.final_norm.%", "norm_f.%"},
+    {"head.language_model.%", "lm_head.%"},
+};
+
 constexpr GgufKey kDbrxKeys[] = {
     {"context_length", "max_seq_len"},
     {"embedding_length", "d_model"},
@@ -101,16 +118,17 @@ constexpr NameRule kGgufDbrx[] = {{"layers.mlp_norm.%", "blk.{}.attn_output_norm
 }  // namespace
 
 std::vector<Family> dbrx_families() {
-  return {{.model_types = {"dbrx"},
-           .classes = dbrx_classes(),
-           .reader = read_dbrx,
-           .names = None("its tensors have no stored names yet"),
-           .gguf = GgufForm(GgufConversion::none,
-                            {{.name = "dbrx",
-                              .common = kDbrxKeys,
-                              .head_dim = GgufHeadDim::never,
-                              .finish = finish_dbrx}},
-                            {kGgufDbrx})}};
+  return {
+      {.model_types = {"dbrx"},
+       .classes = dbrx_classes(),
+       .reader = read_dbrx,
+       .names = NameTable{{kDbrx}, {"transformer."}, {{"lm_head.weight", ExtraKind::tied_copy}}},
+       .gguf = GgufForm(GgufConversion::none,
+                        {{.name = "dbrx",
+                          .common = kDbrxKeys,
+                          .head_dim = GgufHeadDim::never,
+                          .finish = finish_dbrx}},
+                        {kGgufDbrx})}};
 }
 
 }  // namespace headroom::detail

@@ -169,6 +169,8 @@ for folder in sys.argv[1:]:
     with open(f"{folder}/config.json") as file:
         configs[folder] = file.read()
     config = json.loads(configs[folder])
+    if "rope_theta" in config.get("attn_config", {}):  # DBRX, which transformers 5 does not read there
+        config["rope_parameters"] = {"rope_theta": config["attn_config"]["rope_theta"]}
     if "rotary_emb_base" in config:
         config["architectures"] = ["JinaEmbeddingsV3Model"]
         config["rope_parameters"] = {"rope_theta": config["rotary_emb_base"]}

@@ -115,7 +115,7 @@ def outputs(model, ids):
 
     base = getattr(model, model.base_model_prefix, model)
     base = getattr(base, "decoder", base)  # an encoder-decoder's, alone
-    layers = base.layers if hasattr(base, "layers") else base.h
+    layers = next(getattr(base, name) for name in ("layers", "h", "blocks") if hasattr(base, name))
     hooks = [layer.register_forward_hook(record(i)) for i, layer in enumerate(layers)]
     result = model(ids, use_cache=False, output_hidden_states=True)
     for hook in hooks:
