@@ -87,7 +87,7 @@ std::vector<Family> document_models_families() {
                       .bare_classes = {"PaddleOCRVLModel"},
                       .text_type = "paddleocr_vl_text",
                       .count_towers = read_paddleocr_vl_tower,
-                      .tying = HeadTying::whole_else_tied,
+                      .tying = HeadTying::either_else_tied,
                       .names = wrapped_paddleocr_names()}),
       {.model_types = {"paddleocr_vl_text"},
        .classes = decoder_classes("PaddleOCRText", {.tied = true, .float32_logits = true}),

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 #include <set>
+#include <utility>
 
 #include "../decoder.h"
 #include "../family.h"
@@ -14,6 +15,7 @@
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
+#include "number_text.h"
 
 namespace headroom::detail {
 namespace {
@@ -74,24 +76,43 @@ std::vector<bool> read_own_key_values(ConfigReader& config, std::int64_t num_lay
   return own;
 }
 
-/// Heads of the full layers: per_layer_config, one object per layer (transformers 5.16), or the
-/// global_ keys of the published files.
-void read_full_heads(ConfigReader& config, AttentionSpec& full) {
-  auto by_layer = config.object("per_layer_config");
-  std::int64_t head_dim = config.size_or({"global_head_dim"}, 512);
-  std::int64_t kv_heads = full.num_key_value_heads;
-  const auto global = config.optional_size({"num_global_key_value_heads"});
-  if (global && full.value_is_key) kv_heads = *global;
-  if (by_layer) {
-    for (const std::string& layer : by_layer->keys()) {
-      auto own = by_layer->object(layer);
-      head_dim = own->size_or({"head_dim"}, head_dim);
-      kv_heads = own->size_or({"num_key_value_heads"}, kv_heads);
-      own->finish();
+/// Size and number of the key-value heads of full layers.
+using FullHeads = std::pair<std::int64_t, std::int64_t>;
+
+/// per_layer_config, one object per full layer (transformers 5.16), in the place of the global_
+/// keys; what an object lacks is that of the other layers.
+FullHeads read_listed_heads(ConfigReader& config, ConfigReader& by_layer,
+                            const std::vector<bool>& windowed, const AttentionSpec& usual) {
+  std::vector<bool> unlisted(windowed.size(), true);
+  std::set<FullHeads> heads;
+  for (const std::string& layer : by_layer.keys()) {
+    auto own = by_layer.object(layer);
+    const std::int64_t number = integer_of(layer).value_or(-1);
+    if (number < 0 || number >= std::ssize(windowed)) {
+      by_layer.fail(layer, "is no layer", "use numbers from 0 to num_hidden_layers - 1");
     }
+    unlisted[static_cast<std::size_t>(number)] = false;
+    heads.insert({own->size_or({"head_dim"}, usual.head_dim),
+                  own->size_or({"num_key_value_heads"}, usual.num_key_value_heads)});
+    own->finish();
   }
-  full.head_dim = full.value_head_dim = head_dim;
-  full.num_key_value_heads = kv_heads;
+  if (unlisted != windowed || heads.size() != 1) {
+    config.fail("per_layer_config", "does not give all layers with full attention the same heads",
+                "list those layers, and no others, with the same values");
+  }
+  return *heads.begin();
+}
+
+/// Heads of the full layers: per_layer_config, or the global_ keys of the published files.
+void read_full_heads(ConfigReader& config, const std::vector<bool>& windowed, AttentionSpec& full) {
+  FullHeads heads{config.size_or({"global_head_dim"}, 512), full.num_key_value_heads};
+  const auto global = config.optional_size({"num_global_key_value_heads"});
+  if (global && full.value_is_key) heads.second = *global;
+  if (auto by_layer = config.object("per_layer_config")) {
+    heads = read_listed_heads(config, *by_layer, windowed, full);
+  }
+  full.head_dim = full.value_head_dim = heads.first;
+  full.num_key_value_heads = heads.second;
 }
 
 /// RoPE of both kinds of layers. Full layers rotate a quarter of their pairs by default.
@@ -124,13 +145,14 @@ void read_gemma4_experts(ConfigReader& config, StackSpec& stack) {
 void read_gemma4_layers(ConfigReader& config, ModelSpec& spec, std::int64_t window_when_absent) {
   StackSpec& stack = *spec.decoder;
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 6 != 0; };
-  const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
+  windowed.back() = false;  // whatever layer_types says, as in the class
   const WindowSpec window = read_own_window(config, window_when_absent);
   const bool value_is_key = config.flag_or({"attention_k_eq_v"}, false);
   stack.layer_scalar = true;
   AttentionSpec full = stack.self_attention;
   full.value_is_key = value_is_key;
-  read_full_heads(config, full);
+  read_full_heads(config, windowed, full);
   read_ropes(config, spec, full);
   stack.self_attention.window = window;
   // Tokens of an image see each other in windowed layers only.
@@ -456,7 +478,7 @@ std::vector<Family> gemma4_families() {
                       .bare_classes = {"Gemma4UnifiedModel"},
                       .text_type = "gemma4_unified_text",
                       .count_towers = count_gemma4_unified_towers,
-                      .tying = HeadTying::whole_else_text,
+                      .tying = HeadTying::whole_else_tied,
                       .absent_tower = AbsentTower::none}),
       wrapper_family({.model_types = {"gemma3n"},
                       .classes = {"Gemma3nForConditionalGeneration"},
@@ -470,7 +492,7 @@ std::vector<Family> gemma4_families() {
                       .bare_classes = {"Gemma4Model"},
                       .text_type = "gemma4_text",
                       .count_towers = read_gemma4_tower,
-                      .tying = HeadTying::whole_else_text,
+                      .tying = HeadTying::whole_else_tied,
                       .names = wrapped_gemma4_names(),
                       .absent_tower = AbsentTower::none})};
 }

@@ -268,7 +268,7 @@ std::vector<Family> minimax_m3_families() {
                           .bare_classes = {"MiniMaxM3VLModel"},
                           .text_type = "minimax_m3_vl_text",
                           .count_towers = read_minimax_m3_tower,
-                          .tying = HeadTying::whole_else_text,
+                          .tying = HeadTying::either,
                           .names = wrapped_minimax_m3_names()})};
 }
 

@@ -230,7 +230,7 @@ std::vector<Family> mllama_families() {
                           .bare_classes = {"MllamaModel"},
                           .text_type = "mllama_text_model",
                           .count_towers = read_mllama_tower,
-                          .tying = HeadTying::text,
+                          .tying = HeadTying::never,
                           .names = wrapped_mllama_names()}),
           {.model_types = {"mllama_text_model"},
            .classes = {{{"MllamaForCausalLM",

@@ -110,7 +110,7 @@ std::vector<Family> query_wrapper_families() {
                           .bare_classes = {"Molmo2Model"},
                           .text_type = "molmo2_text",
                           .count_towers = count_molmo2_tower,
-                          .tying = HeadTying::whole}),
+                          .tying = HeadTying::never}),
           wrapper_family({.model_types = {"ovis2"},
                           .classes = {"Ovis2ForConditionalGeneration"},
                           .bare_classes = {"Ovis2Model"},

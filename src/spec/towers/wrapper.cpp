@@ -31,6 +31,10 @@ bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
       return whole.value_or(of_text);
     case HeadTying::either:
       return of_text || whole.value_or(false);
+    case HeadTying::either_else_tied:
+      return of_text || whole.value_or(true);
+    case HeadTying::never:
+      return false;
     case HeadTying::text:
       return of_text;
   }
