@@ -40,6 +40,18 @@ void add_kv_cache(AnalyzeReport& report, const KvCacheRequest& request) {
                                      name_of(workload.kv_dtype)));
 }
 
+/// Notes the type of a GGUF model's KV-cache, which the file does not state.
+void note_cache_type(AnalyzeReport& report, const WorkloadRequest& request,
+                     const KvCacheRequest& cache) {
+  const bool given = request.dtype || request.kv_dtype || cache.key_type || cache.value_type;
+  const bool assumed = !given && report.workload.kv_dtype == DType::float32;
+  if (!assumed || !report.kv_cache || !has_ggml_blocks(report.model.spec)) return;
+  report.notes.push_back(
+      fmt::format("a GGUF file states no type of the KV-cache, which counts in float32; llama.cpp "
+                  "holds it in float16 unless told otherwise ({} sets it)",
+                  Setting::kv_dtype));
+}
+
 /// A note where weights, KV-cache and activations exceed the device's memory.
 void note_shortage(AnalyzeReport& report, const MachineProfile& machine) {
   const std::optional<Integer> memory = usable_memory(machine);
@@ -96,7 +108,9 @@ AnalyzeReport analyze_model(Model model, const WorkloadRequest& request, Convent
 
 AnalyzeReport make_analyze_report(Model model, const WorkloadRequest& request,
                                   Convention convention, const KvCacheRequest& kv_cache) {
-  return detail::analyze_model(std::move(model), request, convention, kv_cache);
+  AnalyzeReport report = detail::analyze_model(std::move(model), request, convention, kv_cache);
+  note_cache_type(report, request, kv_cache);
+  return report;
 }
 
 namespace {

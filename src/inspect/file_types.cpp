@@ -42,13 +42,15 @@ StorageFormat format_of(DataType type) {
 
 std::optional<StorageFormat> not_stored() { return StorageFormat{"not stored", {.bits = 0}}; }
 
-/// The ggml type of a weight that GGUF splits into two tensors: "Q8_0", or "Q8_0 and Q5_0".
-std::optional<StorageFormat> format_of_name(std::string_view name) {
-  const std::string_view first = name.substr(0, name.find(' '));
+/// The format of a weight that GGUF splits into tensors of several types, "Q8_0 and Q5_0": the
+/// bytes of them all.
+StorageFormat format_of_parts(const LogicalTensor& tensor) {
+  constexpr std::int64_t kByte = 8;
   const auto types = checkpoint::ggml_types();
-  const auto found = std::ranges::find(types, first, &checkpoint::GgmlTypeInfo::name);
-  if (found == types.end()) return std::nullopt;
-  return ggml_format(found->type);
+  const auto found = std::ranges::find(types, tensor.type, &checkpoint::GgmlTypeInfo::name);
+  if (found != types.end()) return ggml_format(found->type);
+  const Integer bits = checked_multiply(tensor.totals.bytes, kByte);
+  return {std::string(tensor.type), {.bits = checked_int64(bits), .block = {0, 0}}};
 }
 
 /// Reads the type of every weight in every layer. Fails where a tensor is missing or packed.
@@ -62,15 +64,18 @@ class TypeReader {
         places_(spec, graph, std::move(names)),
         finder_(tensors, places_.table()) {}
 
-  /// One rule per weight and format; empty if the types cannot tell the storage.
+  /// One rule per path and format; empty if the types cannot tell the storage.
   std::optional<std::vector<StorageRule>> run() {
     const std::vector<std::vector<std::int64_t>> layers = layers_of_copies(spec_, graph_);
-    std::vector<StorageRule> rules;
+    std::map<std::string, Types> types;  // layers of several kinds have weights of the same path
     for (WeightId id = 0; id < graph_.weights.size(); ++id) {
-      const auto types = types_of(graph_.weights[id], layers[id]);
-      if (!types) return std::nullopt;
-      for (const auto& [name, typed] : *types) {
-        rules.push_back(rule_for(graph_.weights[id].path, typed, types->size() > 1));
+      const Weight& weight = graph_.weights[id];
+      if (!add_types(weight, layers[id], types[weight.path])) return std::nullopt;
+    }
+    std::vector<StorageRule> rules;
+    for (const auto& [path, formats] : types) {
+      for (const auto& [name, typed] : formats) {
+        rules.push_back(rule_for(path, typed, formats.size() > 1));
       }
     }
     // A path may end with another: "decoder.final_norm.weight" with "final_norm.weight".
@@ -89,19 +94,20 @@ class TypeReader {
     return rule;
   }
 
-  std::optional<Types> types_of(const Weight& weight, const std::vector<std::int64_t>& layers) {
-    Types types;
+  /// Adds the formats of the weight in these layers. Returns false if they cannot be told.
+  [[nodiscard]] bool add_types(const Weight& weight, const std::vector<std::int64_t>& layers,
+                               Types& types) {
     for (const std::int64_t layer : layers) {
       const WeightPattern& pattern = finder_.stored_pattern(places_.patterns(weight), layer);
       const auto index = finder_.find(filled(pattern.name.pattern, layer, 0));
-      if (!index && !may_be_absent(weight)) return std::nullopt;
+      if (!index && !may_be_absent(weight)) return false;
       const std::optional<StorageFormat> format = index ? format_at(*index) : not_stored();
-      if (!format) return std::nullopt;
+      if (!format) return false;
       TypedLayers& typed = types[format->name];
       typed.format = *format;
       typed.layers.push_back(layer);
     }
-    return types;
+    return true;
   }
 
   [[nodiscard]] std::optional<StorageFormat> format_at(std::size_t index) const {
@@ -109,7 +115,7 @@ class TypeReader {
     if (index < stored.size()) return format_of(stored[index].type);
     // Packings of safetensors, such as NVFP4, are named as ggml's types, and are others.
     if (tensors_.files().gguf().empty()) return std::nullopt;
-    return format_of_name(tensors_[index].type);
+    return format_of_parts(tensors_[index]);
   }
 
   const LogicalTensors& tensors_;

@@ -29,6 +29,18 @@ Json groups_json(const std::vector<StorageGroup>& groups) {
   return rows;
 }
 
+/// Tensors of the files that are no weights of the model, from a hundredth of their bytes on: a
+/// prediction layer that a reader would miss in the size of the files.
+std::string describe_extras(const StoredWeights& storage, Integer bytes) {
+  constexpr std::int64_t kLeastShare = 100;
+  std::string text;
+  for (const StorageGroup& extra : storage.extras) {
+    if (checked_multiply(extra.bytes, kLeastShare) < bytes) continue;
+    text += fmt::format(" · not counted: {}, {}", describe_bytes(extra.bytes), extra.format);
+  }
+  return text;
+}
+
 std::string describe_weights(const std::optional<WeightForm>& form) {
   return form ? name_of(*form) : "as stored";
 }
@@ -51,7 +63,7 @@ std::string describe_storage(const StoredWeights& storage, Integer bytes) {
     text += fmt::format(" · {:.2f} bits per weight", *bits);
   }
   if (!storage.origin.empty()) text += fmt::format(" · {}", storage.origin);
-  return text;
+  return text + describe_extras(storage, bytes);
 }
 
 Json to_json(const StoredWeights& storage, Integer bytes) {

@@ -9,7 +9,8 @@
 
 namespace headroom::detail {
 
-/// "64.20 GiB · 4.72 bits per weight · MXFP4 (config.json)"
+/// "64.20 GiB · 4.72 bits per weight · MXFP4 (config.json)", and what else fills the files:
+/// "not counted: 1.81 GiB, multi-token prediction layer".
 [[nodiscard]] std::string describe_storage(const StoredWeights& storage, Integer bytes);
 
 /// Origin, bytes, bits per weight, groups, and tensors of the files that are no weights.

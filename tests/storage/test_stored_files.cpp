@@ -2,9 +2,12 @@
 // and the rules of a config give the same. Shapes are those that each library writes for a linear
 // layer [out, in]; see src/weights/packing.h for the sources.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
+#include "headroom/report.h"
 #include "headroom/storage.h"
 #include "inspect/packed_linear.h"
 #include "support/data.h"
@@ -33,6 +36,89 @@ class ModelFolder {
  private:
   TempFolder folder_;
   std::int64_t bytes_ = 0;
+};
+
+/// DeepSeek-V2 of three layers, 256 wide, with types as "dynamic" mixes choose them: the dense
+/// first layer has other ones than the rest, and the parts of the KV up-projection differ. Names
+/// and metadata: deepseek2 in gguf-py/gguf/constants.py and conversion/deepseek.py,
+/// ggml-org/llama.cpp.
+class LatentGguf {
+ public:
+  LatentGguf() {
+    writer_.add("general.architecture", "deepseek2");
+    for (const auto& [key, value] : kSizes) writer_.add(std::string("deepseek2.") + key, value);
+    add("token_embd.weight", {96, 256}, GgmlType::q6_k);
+    add("output.weight", {96, 256}, GgmlType::q6_k);
+    add("output_norm.weight", {256}, GgmlType::f32);
+    for (const std::int64_t layer : {0, 1, 2}) add_layer(layer);
+    write_file(folder_ / "model.gguf", writer_.str());
+  }
+  [[nodiscard]] Model model() const { return load_model((folder_ / "model.gguf").string()); }
+  /// Bytes of all tensors.
+  [[nodiscard]] Integer bytes() const { return bytes_; }
+
+ private:
+  struct Size {
+    const char* key;
+    std::uint32_t value;
+  };
+  static constexpr std::array<Size, 17> kSizes{{{"block_count", 3},
+                                                {"context_length", 64},
+                                                {"embedding_length", 256},
+                                                {"feed_forward_length", 512},
+                                                {"attention.head_count", 2},
+                                                {"attention.head_count_kv", 1},
+                                                {"attention.kv_lora_rank", 256},
+                                                {"attention.key_length", 288},
+                                                {"attention.value_length", 256},
+                                                {"attention.key_length_mla", 96},
+                                                {"attention.value_length_mla", 128},
+                                                {"rope.dimension_count", 32},
+                                                {"expert_count", 4},
+                                                {"expert_used_count", 2},
+                                                {"expert_shared_count", 1},
+                                                {"expert_feed_forward_length", 256},
+                                                {"leading_dense_block_count", 1}}};
+
+  void add(const std::string& name, const std::vector<std::int64_t>& shape, GgmlType type) {
+    writer_.tensor(name, shape, type);
+    bytes_ += checkpoint::ggml_bytes(type, shape).value();
+  }
+
+  void add_layer(std::int64_t index) {
+    const std::string layer = fmt::format("blk.{}.", index);
+    const GgmlType type = index == 0 ? GgmlType::q6_k : GgmlType::q4_k;
+    add(layer + "attn_norm.weight", {256}, GgmlType::f32);
+    add(layer + "attn_q.weight", {192, 256}, type);
+    add(layer + "attn_kv_a_mqa.weight", {288, 256}, type);
+    add(layer + "attn_kv_a_norm.weight", {256}, GgmlType::f32);
+    add(layer + "attn_k_b.weight", {2, 256, 64}, GgmlType::q8_0);
+    add(layer + "attn_v_b.weight", {2, 128, 256}, type);
+    add(layer + "attn_output.weight", {256, 256}, type);
+    add(layer + "ffn_norm.weight", {256}, GgmlType::f32);
+    if (index == 0) return add_feed_forward(layer, "", {}, 512, type);
+    add(layer + "ffn_gate_inp.weight", {4, 256}, GgmlType::f32);
+    add_feed_forward(layer, "_exps", {4}, 256, type);
+    add_feed_forward(layer, "_shexp", {}, 256, GgmlType::q5_k);
+  }
+
+  void add_feed_forward(const std::string& layer, const std::string& kind,
+                        const std::vector<std::int64_t>& experts, std::int64_t width,
+                        GgmlType type) {
+    const auto add_matrix = [&](const char* name, std::int64_t out, std::int64_t in) {
+      std::vector<std::int64_t> shape = experts;
+      shape.push_back(out);
+      shape.push_back(in);
+      add(layer + name + kind + ".weight", shape, type);
+    };
+    add_matrix("ffn_gate", width, 256);
+    add_matrix("ffn_up", width, 256);
+    add_matrix("ffn_down", 256, width);
+  }
+
+  TempFolder folder_;
+  GgufWriter writer_;
+  Integer bytes_ = 0;
 };
 
 Integer sum_of(const StoredWeights& stored) {
@@ -274,4 +360,46 @@ TEST_CASE("files that lack a weight leave the config's rules, with a note") {
   const StoredWeights stored = stored_weights(model, build_graph(model.spec, {}));
   REQUIRE(stored.notes.size() == 1);
   CHECK(stored.notes.front().find("lacks tensors") != std::string::npos);
+}
+
+TEST_CASE(
+    "rules of a GGUF file have its bytes where a dense layer's types differ from the others'") {
+  const LatentGguf file;
+  const Model typed = with_file_types(file.model());
+  CHECK(typed.spec.storage.notes.empty());
+  const Graph graph = build_graph(typed.spec, {});
+  const StoredWeights stored = stored_weights(typed, graph);
+  CHECK(stored.bytes == file.bytes());
+  const StoredWeights rules = stored_weights(typed.spec, graph);
+  CHECK(rules.bytes == file.bytes());
+  for (WeightId id = 0; id < graph.weights.size(); ++id) {
+    CAPTURE(graph.weights[id].path);
+    CHECK(rules.weights[id].bytes == stored.weights[id].bytes);
+    CHECK(rules.weights[id].bytes_of_copy == stored.weights[id].bytes_of_copy);
+  }
+}
+
+TEST_CASE("a report of a GGUF file says that the type of its KV-cache is assumed") {
+  const LatentGguf file;
+  const auto notes = [&](const WorkloadRequest& request) {
+    return make_analyze_report(file.model(), request).notes;
+  };
+  CHECK(notes({}) ==
+        std::vector<std::string>{"a GGUF file states no type of the KV-cache, which counts in "
+                                 "float32; llama.cpp holds it in float16 unless told otherwise "
+                                 "(`kv_dtype` sets it)"});
+  WorkloadRequest request;
+  request.kv_dtype = DType::float16;
+  CHECK(notes(request).empty());
+}
+
+TEST_CASE("a report names what fills a hundredth of the files and is not counted") {
+  const LatentGguf file;
+  AnalyzeReport report = make_analyze_report(file.model(), {});
+  const Integer bytes = report.figures.weight_bytes;
+  report.storage.extras = {{"multi-token prediction layer", 0, bytes}, {"rotary buffer", 0, 1}};
+  const std::string text = render(report, {});
+  CHECK(text.find(" · not counted: ") != std::string::npos);
+  CHECK(text.find(", multi-token prediction layer\n") != std::string::npos);
+  CHECK(text.find("rotary buffer") == std::string::npos);
 }
