@@ -1,6 +1,9 @@
 #include "sizes.h"
 
+#include <algorithm>
+
 #include "headroom/error.h"
+#include "used_variants.h"
 
 namespace headroom::detail {
 namespace {
@@ -119,6 +122,15 @@ Integer delta_key_heads(const StackSpec& stack) {
   return 0;
 }
 
+/// Width of the FFN, or 0 where experts take the place of it in every layer.
+Integer ffn_width(const StackSpec& stack) {
+  const auto routes = [&](std::size_t variant) {
+    return stack.ffn_of(variant).experts.has_value();
+  };
+  const bool has_experts = std::ranges::any_of(used_variants(stack), routes);
+  return has_experts ? dense_intermediate_size(stack) : stack.ffn.intermediate_size;
+}
+
 }  // namespace
 
 Bindings sizes_of(const ModelSpec& spec) {
@@ -129,7 +141,7 @@ Bindings sizes_of(const ModelSpec& spec) {
   sizes.set(Symbol::num_encoder_layers,
             spec.decoder && spec.encoder ? spec.encoder->num_layers : 0);
   sizes.set(Symbol::hidden_size, spec.hidden_size);
-  sizes.set(Symbol::intermediate_size, stack.ffn.intermediate_size);
+  sizes.set(Symbol::intermediate_size, ffn_width(stack));
   sizes.set(Symbol::num_attention_heads, attention.num_attention_heads);
   sizes.set(Symbol::num_key_value_heads, attention.num_key_value_heads);
   sizes.set(Symbol::n_groups, state_groups(stack));

@@ -180,14 +180,18 @@ const FfnSpec* dense_ffn(const StackSpec& stack) {
   });
 }
 
+/// The first variant's network with routed experts; null if no layer has them.
+const FfnSpec* routed_ffn(const StackSpec& stack) {
+  return ffn_where(stack, [](const FfnSpec& ffn) { return ffn.experts.has_value(); });
+}
+
 /// Adds "gated FFN 18432" and "256 experts of 2048, 8 per token", of layers that have them.
 void add_ffn(const StackSpec& stack, std::vector<std::string>& words) {
   if (const FfnSpec* dense = dense_ffn(stack)) {
     words.push_back(fmt::format("{}FFN {}", dense->kind == FfnKind::gated ? "gated " : "",
                                 dense->intermediate_size));
   }
-  const FfnSpec* routed =
-      ffn_where(stack, [](const FfnSpec& ffn) { return ffn.experts.has_value(); });
+  const FfnSpec* routed = routed_ffn(stack);
   if (routed == nullptr) return;
   const ExpertsSpec& experts = *routed->experts;
   words.push_back(fmt::format("{} experts of {}, {} per token", experts.num_experts,
@@ -420,7 +424,10 @@ Json to_json(const Model& model) {
   json["num_key_value_heads"] = or_null(attention.num_key_value_heads);
   json["head_dim"] = or_null(attention.head_dim);
   json["value_head_dim"] = or_null(attention.value_head_dim);
-  json["intermediate_size"] = or_null(stack.ffn.intermediate_size);
+  json["intermediate_size"] = or_null(dense_intermediate_size(stack));
+  const FfnSpec* routed = routed_ffn(stack);
+  json["moe_intermediate_size"] =
+      routed == nullptr ? Json(nullptr) : Json(routed->experts->intermediate_size);
   json["vocab_size"] = or_null(spec.embedding.vocab_size);
   json["max_position_embeddings"] = or_null(spec.position.max_position_embeddings);
   json["complete"] = spec.unread_keys.empty() && spec.storage.bytes_known;
