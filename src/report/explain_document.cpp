@@ -9,6 +9,7 @@
 #include "ffn_crossover.h"
 #include "kv_cache_report.h"
 #include "legend.h"
+#include "mixer_sizes.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -62,6 +63,14 @@ void add_legend(const ExplainReport& report, Document& document) {
         Line{std::exchange(label, ""), symbol_with_value(symbol, report.values)});
   }
   add_relations(report, legend, document);
+}
+
+/// The sizes behind numbers of the formulas, which no symbol names.
+void add_sizes(const ModelSpec& spec, Document& document) {
+  std::string label = "numbers";
+  for (std::string& text : mixer_sizes(spec)) {
+    document.add_line(std::exchange(label, ""), std::move(text));
+  }
 }
 
 Formula formula_of(const ExplainReport& report, const ExplainedFigure& figure) {
@@ -149,6 +158,7 @@ Document to_document(const ExplainReport& report) {
   document.blocks = {Line{spec.name, describe(spec), LineRole::subject},
                      Line{"workload", describe(report.workload, spec, cache_type)}};
   add_legend(report, document);
+  add_sizes(spec, document);
   document.blocks.push_back(formula_of(report, report.whole));
   for (const ExplainedFigure& part : report.parts) {
     document.blocks.push_back(formula_of(report, part));

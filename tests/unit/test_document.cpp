@@ -9,6 +9,7 @@
 #include "factored.h"
 #include "headroom/model_source.h"
 #include "json_writer.h"
+#include "mixer_sizes.h"
 #include "similar.h"
 #include "support/data.h"
 #include "text_table.h"
@@ -292,4 +293,36 @@ TEST_CASE("a stack of experts alone is described without a width of a dense FFN"
   CHECK(experts.find("hidden 2048 · ") != std::string::npos);
   const std::string dense = detail::describe(read_preset(*find_preset("llama-3-8b")).spec);
   CHECK(dense.find("gated FFN 14336 · ") != std::string::npos);
+}
+
+// Widths of the published configs. Qwen3-30B-A3B's config has a dense width of 6144, too, which no
+// layer has; Mixtral's config calls its experts' width intermediate_size.
+TEST_CASE("a model's sizes are those that a layer has") {
+  const auto widths = [](const char* name) {
+    const Json json = detail::to_json(read_preset(*find_preset(name)));
+    return std::pair(json.at("intermediate_size"), json.at("moe_intermediate_size"));
+  };
+  CHECK(widths("qwen3-30b-a3b") == std::pair(Json(nullptr), Json(768)));
+  CHECK(widths("mixtral-8x7b") == std::pair(Json(nullptr), Json(14336)));
+  CHECK(widths("deepseek-v3") == std::pair(Json(18432), Json(2048)));
+  CHECK(widths("llama-3-8b") == std::pair(Json(14336), Json(nullptr)));
+  CHECK(widths("zamba2-7b") == std::pair(Json(14336), Json(nullptr)));
+  CHECK(widths("falcon-mamba-7b") == std::pair(Json(nullptr), Json(nullptr)));
+  const Graph graph = build_graph(read_preset(*find_preset("qwen3-30b-a3b")).spec, {});
+  CHECK(graph.sizes.get(Symbol::intermediate_size) == Integer{0});
+}
+
+// Sizes of the published configs.
+TEST_CASE("numbers in formulas of mixers without symbols are named by their sizes") {
+  const auto sizes = [](const char* name) {
+    return mixer_sizes(read_preset(*find_preset(name)).spec);
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(sizes("qwen3-next-80b-a3b") ==
+        Texts{"gated delta: 16 key heads of 128, 32 = 2·η value heads of 128, kernel 4"});
+  CHECK(sizes("jamba-1.5-mini") ==
+        Texts{"state space: 8192 = 256·h channels, state 16, kernel 4, time-step rank 256"});
+  CHECK(sizes("mamba2-780m") == Texts{"state space: 48 heads of 64, state 128, "
+                                      "kernel 4"});
+  CHECK(sizes("llama-3-8b").empty());
 }
