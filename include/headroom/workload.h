@@ -292,6 +292,11 @@ struct PatchPlace {
 /// Caveats for the reader of the figures: positions beyond the trained context, …
 [[nodiscard]] std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec);
 
+/// Says which sequences exceed the positions of the model and of its encoder. `notes_on` has them
+/// too.
+[[nodiscard]] std::vector<std::string> notes_on_positions(const Workload& workload,
+                                                          const ModelSpec& spec);
+
 /// States that a multimodal model's workload has no images; empty if it has, or reads none.
 [[nodiscard]] std::string note_on_images(const Workload& workload, const ModelSpec& spec);
 

@@ -55,6 +55,27 @@ void add_conversion_notes(const ModelSpec& spec, const SweepGrid& grid,
   }
 }
 
+/// Sets `length` to the largest of `lengths`, if there are any.
+template <class Length>
+void take_largest(const std::vector<std::int64_t>& lengths, Length& length) {
+  if (!lengths.empty()) length = *std::ranges::max_element(lengths);
+}
+
+/// The row of `grid` with the largest lengths.
+Workload longest_row(const SweepGrid& grid, const ModelSpec& spec) {
+  WorkloadRequest request;
+  request.phase = grid.phase;
+  take_largest(grid.batch_size, request.batch_size);
+  take_largest(grid.seq_len, request.seq_len);
+  take_largest(grid.enc_seq_len, request.enc_seq_len);
+  take_largest(grid.past_len, request.past_len);
+  take_largest(grid.images, request.images);
+  take_largest(grid.audio, request.audio);
+  if (request.audio > 0) take_largest(grid.audio_seconds, request.audio_seconds);
+  if (request.images > 0 && !grid.image_size.empty()) request.image_size = grid.image_size.front();
+  return resolve(request, spec);
+}
+
 }  // namespace
 
 SweepOutput output_of(const SweepCommand& command) {
@@ -100,6 +121,8 @@ PreparedSweep prepare(const SweepCommand& command) {
   }
   sweep.rows = size_of(sweep.grid);
   require_writable_size(sweep.rows);
+  const auto positions = notes_on_positions(longest_row(sweep.grid, spec), spec);
+  notes.insert(notes.begin(), positions.begin(), positions.end());
   return sweep;
 }
 

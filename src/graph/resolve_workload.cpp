@@ -400,15 +400,20 @@ std::string note_on_adapter(const Workload& workload, const ModelSpec& spec) {
 
 }  // namespace
 
-std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
-  std::vector<std::string> notes;
+std::vector<std::string> notes_on_positions(const Workload& workload, const ModelSpec& spec) {
   const Integer tokens = Integer{workload.past_len} + workload.seq_len;
-  for (std::string note :
-       {note_on_positions(tokens, spec.position, spec.name),
-        note_on_encoder_positions(workload, spec), note_on_adapter(workload, spec)}) {
+  std::vector<std::string> notes;
+  for (std::string note : {note_on_positions(tokens, spec.position, spec.name),
+                           note_on_encoder_positions(workload, spec)}) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
-  for (std::string note : {note_on_images(workload, spec), note_on_audio(workload, spec)}) {
+  return notes;
+}
+
+std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
+  std::vector<std::string> notes = notes_on_positions(workload, spec);
+  for (std::string note : {note_on_adapter(workload, spec), note_on_images(workload, spec),
+                           note_on_audio(workload, spec)}) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
   std::ranges::move(notes_on_chunks(workload, spec), std::back_inserter(notes));
