@@ -2,7 +2,10 @@
 // limits.
 #include <fmt/format.h>
 
+#include <variant>
+
 #include "headroom/serve.h"
+#include "visit.h"
 
 namespace headroom {
 namespace {
@@ -25,6 +28,36 @@ std::string step_limit(Engine engine, std::int64_t tokens) {
   return {};
 }
 
+/// docs.vllm.ai, features/speculative_decoding (method of vllm/config/speculative.py); empty for a
+/// draft model, whose repository the question does not name.
+std::string vllm_drafter(const Speculation& speculation) {
+  const auto by_method = [&](std::string_view method) {
+    return fmt::format(
+        R"( --speculative-config '{{"method": "{}", "num_speculative_tokens": {}}}')", method,
+        speculation.tokens);
+  };
+  return std::visit(Overloaded{[&](const PredictionModule&) { return by_method("mtp"); },
+                               [&](const NgramLookup&) { return by_method("ngram"); },
+                               [](const DraftModel&) { return std::string(); }},
+                    speculation.drafter);
+}
+
+/// docs.sglang.io, advanced_features/speculative_decoding (Multi Token Prediction): a chain of
+/// drafts, which is checked together with the token before it.
+std::string sglang_drafter(const Speculation& speculation) {
+  if (!std::holds_alternative<PredictionModule>(speculation.drafter)) return {};
+  return fmt::format(
+      " --speculative-algorithm EAGLE --speculative-num-steps {} --speculative-eagle-topk 1 "
+      "--speculative-num-draft-tokens {}",
+      speculation.tokens, speculation.tokens + 1);
+}
+
+/// Options of the drafter; empty where none are known.
+std::string drafter_options(Engine engine, const Speculation& speculation) {
+  if (engine == Engine::vllm) return vllm_drafter(speculation);
+  return engine == Engine::sglang ? sglang_drafter(speculation) : std::string();
+}
+
 }  // namespace
 
 EngineCommand serving_command(Engine engine, const ServeQuestion& question,
@@ -34,7 +67,11 @@ EngineCommand serving_command(Engine engine, const ServeQuestion& question,
   EngineCommand command = engine_command(engine, served, choice);
   command.text += step_limit(engine, question.limits.batched_tokens);
   if (question.speculation) {
-    command.notes.emplace_back("speculative decoding is not in the command");
+    const std::string drafter = drafter_options(engine, *question.speculation);
+    command.text += drafter;
+    if (drafter.empty()) {
+      command.notes.emplace_back("speculative decoding is not in the command");
+    }
   }
   if (question.limits.prefill_replicas > 0) {
     command.notes.emplace_back("replicas that prefill are servers of their own");

@@ -204,6 +204,32 @@ TEST_CASE("the command of an engine has the scheduler's limits") {
   CHECK_THROWS_AS((void)command(Engine::megatron), Error);
 }
 
+// docs.vllm.ai, features/speculative_decoding/mtp and n_gram; docs.sglang.io,
+// advanced_features/speculative_decoding, Multi Token Prediction.
+TEST_CASE("the command of an engine has the drafter") {
+  ServeQuestion question = question_for("deepseek-v3", "h200-141gb", users(32, 32, 2000, 300));
+  const auto command = [&](Engine engine, Drafter drafter) {
+    question.speculation = Speculation{std::move(drafter), 2, 0.8};
+    return serving_command(engine, question, degrees(8));
+  };
+  CHECK(command(Engine::vllm, PredictionModule{})
+            .text.ends_with(
+                R"( --speculative-config '{"method": "mtp", "num_speculative_tokens": 2}')"));
+  CHECK(command(Engine::vllm, NgramLookup{})
+            .text.ends_with(
+                R"( --speculative-config '{"method": "ngram", "num_speculative_tokens": 2}')"));
+  CHECK(command(Engine::sglang, PredictionModule{})
+            .text.ends_with(" --speculative-algorithm EAGLE --speculative-num-steps 2 "
+                            "--speculative-eagle-topk 1 --speculative-num-draft-tokens 3"));
+  const auto is_left_out = [](const EngineCommand& made) {
+    return std::ranges::find(made.notes, "speculative decoding is not in the command") !=
+           made.notes.end();
+  };
+  CHECK_FALSE(is_left_out(command(Engine::vllm, PredictionModule{})));
+  CHECK(is_left_out(command(Engine::tensorrt_llm, PredictionModule{})));
+  CHECK(is_left_out(command(Engine::vllm, DraftModel{load_model("llama-3.2-1b").spec})));
+}
+
 TEST_CASE("latencies of users leave out their first requests, which arrive in one burst") {
   const auto served = [](std::int64_t requests) {
     const ServeTraffic traffic = users(100, requests, 1000, 200);
