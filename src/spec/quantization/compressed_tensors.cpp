@@ -47,10 +47,17 @@ Strategy read_strategy(ConfigReader& weights, std::int64_t group) {
   return strategy == Strategy::none ? derived : strategy;
 }
 
+std::int64_t read_bits(ConfigReader& weights) {
+  constexpr std::int64_t kMost = 16;  // of the types that quantisation replaces
+  const std::int64_t bits = whole_number(weights, {"num_bits"}, 8);
+  if (bits >= 1 && bits <= kMost) return bits;
+  weights.fail("num_bits", fmt::format("{} bits are not supported", bits), "write 1 to 16 bits");
+}
+
 Scheme read_scheme(ConfigReader& weights) {
   Scheme scheme;
   scheme.type = weights.text_or({"type"}, "int");
-  scheme.bits = whole_number(weights, {"num_bits"}, 8);
+  scheme.bits = read_bits(weights);
   const std::int64_t group = whole_number(weights, {"group_size"}, 0);
   scheme.strategy = read_strategy(weights, group);
   scheme.group = std::max<std::int64_t>(0, group);

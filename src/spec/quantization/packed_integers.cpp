@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::int64_t kScaleOf16 = 16;
 
-std::int64_t packed_bits(ConfigReader& config, ConfigReader::Keys keys) {
-  const std::int64_t value = whole_number(config, keys, 4);
+std::int64_t packed_bits(ConfigReader& config, ConfigReader::Keys keys,
+                         std::int64_t otherwise = 4) {
+  const std::int64_t value = whole_number(config, keys, otherwise);
   if (value >= 1 && value <= 8) return value;
   config.fail(*keys.begin(), fmt::format("{} bits are not supported", value), "write 1 to 8 bits");
 }
@@ -28,7 +29,7 @@ void read_dynamic(ConfigReader& config, std::int64_t bits, std::int64_t group,
     StorageRule rule{.kinds = all_matrices(), .patterns = {{regex, PatternSyntax::regex}}};
     if (!leaves_out) {
       auto own = dynamic->object(key);
-      rule.format = packed_integer_format(WordLayout::gptq, whole_number(*own, {"bits"}, bits),
+      rule.format = packed_integer_format(WordLayout::gptq, packed_bits(*own, {"bits"}, bits),
                                           group_size(*own, {"group_size"}, group));
     }
     storage.rules.push_back(std::move(rule));
@@ -50,13 +51,10 @@ void read_extra_config(ConfigReader& config, std::int64_t bits, std::int64_t gro
   if (!extra) return;
   for (const std::string& key : extra->keys()) {
     auto own = extra->object(key);
-    const std::int64_t own_bits = whole_number(*own, {"bits"}, bits);
     StorageRule rule{.kinds = all_matrices(), .patterns = {auto_round_pattern(key)}};
-    if (own_bits < kUnquantised) {
-      const bool has_own = own->has("bits");
-      rule.format =
-          packed_integer_format(WordLayout::gptq, has_own ? packed_bits(*own, {"bits"}) : own_bits,
-                                group_size(*own, {"group_size"}, group));
+    if (whole_number(*own, {"bits"}, bits) < kUnquantised) {
+      rule.format = packed_integer_format(WordLayout::gptq, packed_bits(*own, {"bits"}, bits),
+                                          group_size(*own, {"group_size"}, group));
     }
     storage.rules.push_back(std::move(rule));
   }
