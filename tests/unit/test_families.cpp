@@ -256,3 +256,29 @@ TEST_CASE("a block of DFlash sees itself, unless its config is causal or a layer
   CHECK(open_layers() == 0);
   check_refused_at(config, "/dflash_config/attention_mode", "mla");
 }
+
+// Gemma4TextConfig.__post_init__ of transformers 5.24, which then drops the global_ keys where
+// per_layer_config is.
+TEST_CASE("the last layer of Gemma 4 has full attention, whatever layer_types says") {
+  nlohmann::json config = config_of("golden/models/gemma4_text/config.json");
+  const auto values = [&] { return test::parameters_on(build_graph(test::spec_of(config), {})); };
+  const Integer before = values();
+  config["layer_types"][4] = "sliding_attention";
+  CHECK(values() == before);
+}
+
+TEST_CASE("full layers of Gemma 4 have the heads that per_layer_config lists, else those of all") {
+  nlohmann::json config = config_of("golden/models/gemma4_text/config.json");
+  const auto full_heads = [&] {
+    const ModelSpec spec = test::spec_of(config);
+    const AttentionSpec& full = spec.decoder->attention_of(spec.decoder->variant(2));
+    return std::pair(full.head_dim, full.num_key_value_heads);
+  };
+  CHECK(full_heads() == std::pair<std::int64_t, std::int64_t>(16, 2));
+  config["global_head_dim"] = 24;
+  const nlohmann::json one_key_value_head{{"num_key_value_heads", 1}};
+  config["per_layer_config"] = {{"2", one_key_value_head}, {"4", one_key_value_head}};
+  CHECK(full_heads() == std::pair<std::int64_t, std::int64_t>(12, 1));
+  config.erase("per_layer_config");
+  CHECK(full_heads() == std::pair<std::int64_t, std::int64_t>(24, 2));
+}

@@ -485,7 +485,7 @@ std::vector<Family> gemma4_families() {
                       .bare_classes = {"Gemma3nModel"},
                       .text_type = "gemma3n_text",
                       .count_towers = read_gemma3n_towers,
-                      .tying = HeadTying::whole_else_text,
+                      .tying = HeadTying::whole_else_tied,
                       .names = wrapped_gemma3n_names()}),
       wrapper_family({.model_types = {"gemma4"},
                       .classes = {"Gemma4ForConditionalGeneration"},
