@@ -4,7 +4,7 @@ model, by tie_word_embeddings of the whole config and of its text_config.
 
 usage: make_tied_heads.py [FILE]
 
-Needs torch and transformers, and reads the configs of tests/data/towers/tiny.
+Needs torch, transformers and timm (Gemma 3n), and reads the configs of tests/data/towers/tiny.
 """
 
 import csv
@@ -28,8 +28,9 @@ MODELS = ["aria", "audioflamingo3", "aya_vision", "blip_2", "cohere2_vision", "e
           "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe", "step3p7", "video_llama_3",
           "video_llava", "vipllava", "voxtral"]
 # Those with a tiny model among the golden ones, by its folder.
-GOLDEN = {"kimi_k25": "kimi_k25_images", "llama4": "llama4_images",
-          "lighton_ocr": "lighton_ocr_images", "minimax_m3_vl": "minimax_m3_vl_images",
+GOLDEN = {"gemma3n": "gemma3n_whole", "kimi_k25": "kimi_k25_images",
+          "llama4": "llama4_images", "lighton_ocr": "lighton_ocr_images",
+          "minimax_m3_vl": "minimax_m3_vl_images",
           "qwen2_audio": "qwen2_audio_clips"}
 WORDS = {None: "absent", True: "true", False: "false"}
 
