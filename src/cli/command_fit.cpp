@@ -1,5 +1,7 @@
 // headroom fit MODEL: memory, time, and largest batch and context of one plan; without a machine,
 // the fewest devices of every machine; with a host, the parts that stay in its memory.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
@@ -74,6 +76,18 @@ AskedPlan plan_of(const PlanOptions& options, SpeedNeed need) {
   return {question_of(options, need), request_of(options)};
 }
 
+/// Notes replicas without a sequence: --count alone adds replicas, and the default batch is 1.
+void note_idle_replicas(FitReport& report) {
+  const PlanQuestion& question = report.question;
+  const std::int64_t replicas = report.result.choice.parallel.data;
+  const std::int64_t sequences = question.load.batch_size;
+  if (question.query.purpose == Purpose::train || sequences >= replicas) return;
+  report.notes.push_back(
+      fmt::format("a batch of {} leaves {} of {} replicas idle: --batch {} uses all, and --tp or "
+                  "--pp divide the model among the devices",
+                  sequences, replicas - sequences, replicas, replicas));
+}
+
 /// Throws Error{invalid_input} for a trace of anything but one plan.
 void refuse_trace(const FitCommand& fit) {
   if (format_of(fit.options.output) != Format::trace) return;
@@ -115,6 +129,7 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   ReportOutput output(options.output);
   AskedPlan plan = plan_of(options, SpeedNeed::optional);
   FitReport report = make_fit_report(std::move(plan.question), plan.request);
+  note_idle_replicas(report);
   for (const Remedy& remedy : report.remedies) {
     report.remedy_commands.push_back(command.restated(options_of(remedy)));
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "foreign_options.h"
 #include "headroom/error.h"
 #include "help_text.h"
 #include "similar.h"
@@ -115,7 +116,9 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   const bool bad_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
   const std::string unknown = bad_value ? "" : unknown_argument(app, command, arguments);
   if (is_mistyped_command(app, command, unknown)) return unknown_command(command, unknown);
-  std::string hint = detail::did_you_mean_option(unknown, known_words(command));
+  const std::vector<std::string> known = known_words(command);
+  std::string hint = hint_for_foreign_option(unknown, known);
+  if (hint.empty()) hint = detail::did_you_mean_option(unknown, known);
   if (hint.empty() && unknown.empty()) hint = hint_for_missing(error);
   if (hint.empty()) {
     hint = fmt::format("`headroom{} --help` lists the options", path_of(command));
