@@ -42,13 +42,13 @@ void nomic_modify(const json& config, ConvertedTensors& tensors) {
   }
 }
 
-const Names kJinaNames = {{"mixer.Wqkv", "attn_qkv"},
-                          {"mixer.out_proj", "attn_output"},
-                          {"mlp.fc1", "ffn_up"},
-                          {"pooler.dense", ""}};
+const Names kJinaV3Names = {{"mixer.Wqkv", "attn_qkv"},
+                            {"mixer.out_proj", "attn_output"},
+                            {"mlp.fc1", "ffn_up"},
+                            {"pooler.dense", ""}};
 
 /// Weights without their adapters, which become files of their own.
-void jina_modify(const json& /*config*/, ConvertedTensors& tensors) {
+void jina_v3_modify(const json& /*config*/, ConvertedTensors& tensors) {
   for (const std::string& stored : names_of(tensors)) {
     if (has(stored, ".lora_")) {
       tensors.erase(stored);
@@ -321,7 +321,7 @@ std::vector<GgufConverter> all_converters() {
       {"nomic_bert", "nomic-bert", {}, nullptr, nullptr},
       {"nomic_bert_moe", "nomic-bert-moe", kNomicNames, nomic_metadata, nomic_modify,
        R"({"experts_bias": false})"},
-      {"jina_v3", "jina-bert-v3", kJinaNames, nullptr, jina_modify,
+      {"jina_v3", "jina-bert-v3", kJinaV3Names, nullptr, jina_v3_modify,
        R"({"add_pooling_layer": false, "lora_adaptations": null})"},
       {"modernbert", "modern-bert", kModernBertNames, modernbert_metadata, nullptr,
        R"({"architectures": ["ModernBertModel"]})"},
