@@ -30,6 +30,7 @@ set(HEADROOM_GOLDEN_CASES
   explain_claim
   explain_crossovers
   explain_generation
+  explain_hybrids
   explain_kv
   explain_kv_policy
   explain_params
@@ -75,6 +76,8 @@ if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
   integration_test(schema
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/validate.py $<TARGET_FILE:headroom>
     ${reports})
+  integration_test(csv_tables
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/schema/csv_tables.py $<TARGET_FILE:headroom>)
   integration_test(terminal
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/terminal/terminal.py $<TARGET_FILE:headroom>)
   foreach(shell bash zsh fish)  # skipped where it is not installed

@@ -17,7 +17,7 @@ constexpr Integer kGib = Integer{1} << 30U;
 
 /// Iterations: milliseconds if the best one takes less than a second, as decode steps do.
 Column time_column(const PlanReport& report) {
-  if (report.plans.front().figures.time.iteration_s < 1) {
+  if (!report.plans.empty() && report.plans.front().figures.time.iteration_s < 1) {
     return milliseconds_column("iteration_s", "Time");
   }
   return number_column("iteration_s", "Time", {"[s]", 4});
@@ -124,6 +124,8 @@ std::string verdict_of(const PlanReport& report) {
 }
 
 }  // namespace
+
+Document to_plan_table(const PlanReport& report) { return {{plan_table(report)}}; }
 
 Document to_document(const PlanReport& report) {
   const PlanQuestion& question = report.question;

@@ -270,7 +270,8 @@ std::string render(const FitReport& report, const RenderOptions& options) {
 std::string render_trace(const TimelineReport& report) { return detail::to_trace(report); }
 
 std::string render(const PlanReport& report, const RenderOptions& options) {
-  return rendered(report, options);
+  return rendered(
+      report, [&] { return detail::to_plan_table(report); }, options);
 }
 
 std::string render(const SystemReport& report, const RenderOptions& options) {

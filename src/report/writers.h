@@ -107,6 +107,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Json to_json(const FitReport& report);
 
 [[nodiscard]] Document to_document(const PlanReport& report);
+/// The plans, which may be none.
+[[nodiscard]] Document to_plan_table(const PlanReport& report);
 [[nodiscard]] Json to_json(const PlanReport& report);
 [[nodiscard]] Document to_document(const SystemReport& report);
 /// One row per graphics device.
