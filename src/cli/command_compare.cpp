@@ -137,7 +137,7 @@ void add_compare(Command root, int& status) {
                         "Models, or two files: a prediction (analyze --machine) and a measurement");
   add_reading_options(command, options->reading);
   const InferenceOptions inference =
-      add_inference_options(command, options->request, options->variations);
+      add_inference_options(command, options->request, options->variations, ModelUse::run);
   options->workload = inference.sizes;
   for (const auto& more : {inference.others, add_type_options(command, options->request)}) {
     options->workload.insert(options->workload.end(), more.begin(), more.end());

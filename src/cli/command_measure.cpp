@@ -140,7 +140,8 @@ void add_measure(Command root) {
   Command command = root.add_command("measure", "Run the real forward pass, timed and counted");
   add_models_argument(command, options->models);
   add_reading_options(command, options->reading);
-  options->sizes = add_inference_options(command, options->request, options->variations).sizes;
+  options->sizes =
+      add_inference_options(command, options->request, options->variations, ModelUse::run).sizes;
   options->run = add_run_options(command, options->options, options->variations);
   add_measure_options(command, *options);
   add_rank_options(command, options->plan, options->options);

@@ -59,7 +59,7 @@ void add_phase_and_training(Command command, WorkloadRequest& request, Variation
   add_choice(command, "--phase", request.phase, phase_choices(),
              "Forward pass or training step (prefill)")
       .group("Workload");
-  (void)add_inference_options(command, request, variations);
+  (void)add_inference_options(command, request, variations, ModelUse::counted);
   (void)add_type_options(command, request);
   const Choices<LatentAttention> latent{{"absorbed", LatentAttention::absorbed},
                                         {"naive", LatentAttention::naive}};
@@ -244,7 +244,8 @@ void add_tower_options(Command command, PlanQuery& query) {
 }
 
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
-                                       Variations& variations) {
+                                       Variations& variations, ModelUse use) {
+  const bool counts = use == ModelUse::counted;
   LengthOptions lengths(command, variations);
   InferenceOptions options;
   options.sizes = {
@@ -252,23 +253,33 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
                   "Sequences per batch (1); 1,2,8 or 1..64:x2 reports each, as for every length"),
       lengths.add(
           "--seq,-s", request.seq_len,
-          "New tokens per sequence, including those of images and sound (128 and these; 1 in "
-          "decode); for a diffusion transformer, latent tokens instead of --image-size"),
+          counts ? "New tokens per sequence, including those of images and sound (128 and these; 1 "
+                   "in decode); for a diffusion transformer, latent tokens instead of --image-size"
+                 : "New tokens per sequence, including those of images and sound (128 and these; 1 "
+                   "in decode)"),
       lengths.add("--enc-seq", request.enc_seq_len,
-                  "Tokens of an encoder-decoder's encoder input, or text tokens of a diffusion "
-                  "transformer (128; speech: the whole trained window; diffusion: its pipeline's "
-                  "maximum)"),
+                  counts ? "Tokens of an encoder-decoder's encoder input, or text tokens of a "
+                           "diffusion transformer (128; speech: the whole trained window; "
+                           "diffusion: its pipeline's maximum)"
+                         : "Tokens of an encoder-decoder's encoder input (128; speech: the whole "
+                           "trained window)"),
       lengths.add("--images", request.images, kImagesHelp),
       add_image_size(command, request.image_size,
-                     "Pixels of each image, before the family's preprocessing (the tower's size), "
-                     "or of a diffusion transformer's output (its pipeline's size)"),
+                     counts ? "Pixels of each image, before the family's preprocessing (the "
+                              "tower's size), or of a diffusion transformer's output (its "
+                              "pipeline's size)"
+                            : "Pixels of each image, before the family's preprocessing (the "
+                              "tower's size)"),
       lengths.add("--audio", request.audio, kAudioHelp),
       lengths.add("--audio-seconds", request.audio_seconds, kAudioSecondsHelp),
-      lengths.add("--frames", request.frames,
-                  "Frames of a diffusion transformer's video (its pipeline's default)"),
       lengths.add(
           "--global-tokens", request.global_tokens,
           "Tokens with global attention per sequence, Longformer only (the class's default)")};
+  if (counts) {
+    options.sizes.push_back(lengths.add(
+        "--frames", request.frames,
+        "Frames of a video that a diffusion transformer makes (its pipeline's number)"));
+  }
   options.others = {lengths.add("--past,-p", request.past_len,
                                 "Tokens already in the KV-cache (0; 127 in decode)"),
                     add_choice(command, "--attention", request.attention, attention_choices(),

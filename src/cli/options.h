@@ -138,9 +138,12 @@ void add_tower_options(Command command, PlanQuery& query);
 
 class Variations;
 
+/// Models that a command takes: diffusion transformers are counted, but not run.
+enum class ModelUse { counted, run };
+
 /// Adds lengths and attention. Lengths may have several values, which go to `variations`.
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
-                                       Variations& variations);
+                                       Variations& variations, ModelUse use);
 /// Adds the inference options, types, phase, training options, and every type, scale and policy of
 /// a KV-cache.
 void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
