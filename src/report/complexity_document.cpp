@@ -23,7 +23,7 @@ Table order_table(const ComplexityReport& report) {
                    words_column("core_order", "Token mixing"),
                    words_column("order", "Whole layer"),
                    words_column("sequential_order", "Sequential ops"),
-                   words_column("path_order", "Max path"),
+                   words_column("path_order", "Max path", Importance::optional),
                    words_column("memory_order", "Memory", Importance::optional)};
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;

@@ -15,14 +15,18 @@ constexpr double kLeastShownFraction = 0.01;
 Table operator_times(const TimePrediction& time, Detail detail) {
   Table table;
   const bool decodes = time.decode_bound.has_value();
-  table.columns = {words_column("operator", "Operator"),
-                   milliseconds_column("time_s", "Time"),
-                   milliseconds_column("low_s", "Low", Importance::optional),
-                   milliseconds_column("high_s", "High", Importance::optional),
-                   share_column("share_percent", "Share", {"[%]", 1}),
-                   words_column("bound", decodes ? "Prefill by" : "Bound by")};
-  if (decodes) table.columns.push_back(words_column("decode_bound", "Decode by"));
-  table.columns.push_back(number_column("roofline_percent", "Roofline", {"[%]", 0}));
+  table.columns = {
+      words_column("operator", "Operator"),
+      milliseconds_column("time_s", "Time"),
+      milliseconds_column("low_s", "Low", Importance::optional),
+      milliseconds_column("high_s", "High", Importance::optional),
+      share_column("share_percent", "Share", {"[%]", 1}),
+      words_column("bound", decodes ? "Prefill by" : "Bound by", Importance::optional)};
+  if (decodes) {
+    table.columns.push_back(words_column("decode_bound", "Decode by", Importance::optional));
+  }
+  table.columns.push_back(
+      number_column("roofline_percent", "Roofline", {"[%]", 0}, Importance::optional));
   const auto add = [&](const std::string& name, double seconds, double low, double high,
                        std::optional<Bound> bound, std::optional<Bound> decode_bound,
                        double roofline) {

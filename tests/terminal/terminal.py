@@ -19,6 +19,9 @@ HEADROOM = Path(sys.argv.pop(1)).resolve()
 REPORTS = """
 analyze bert-base
 analyze llama-3-8b --dtype bf16 --machine h100-80gb --new-tokens 128
+analyze llama-4-scout --machine h100-80gb
+analyze deepseek-v4-flash --machine h100-80gb --new-tokens 128
+complexity whisper-small
 analyze gpt-oss-20b --phase decode --past 32767 --kv-policy vllm
 explain gpt2
 explain deepseek-v3
