@@ -197,6 +197,7 @@ struct PlanTime {
   double high_s = 0;
   double compute_s = 0;        ///< operators
   double compute_bound_s = 0;  ///< serving: part of it that arithmetic bounds
+  double roofline_s = 0;       ///< serving: the operators by the datasheet, no run takes less
   double communication_s = 0;  ///< not overlapped with computation
   double host_copies_s = 0;    ///< of offloaded activations, beyond computation and communication
   double bubble_s = 0;         ///< filling and draining the pipeline
@@ -232,6 +233,10 @@ struct PassTime {
   double weights_bound_s = 0;    ///< part of weights_s that arithmetic bounds
   double head_bound_s = 0;       ///< likewise of head_s
   double sequences_bound_s = 0;  ///< likewise of sequences_s
+  // The operators by the datasheet: no run takes less.
+  double weights_roofline_s = 0;
+  double head_roofline_s = 0;
+  double sequences_roofline_s = 0;
 };
 
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs

@@ -72,11 +72,17 @@ struct PlanQuestion {
   std::vector<std::string> notes;  ///< on the model
 };
 
+/// Nine of ten runs take from low to high.
+struct RunSeconds {
+  double low_s = 0;
+  double high_s = 0;
+};
+
 /// `headroom fit`: one plan.
 struct FitReport {
   PlanQuestion question;
   PlanResult result;
-  std::optional<double> ttft_range;  ///< of the time of one prompt, as Planner::time_range
+  std::optional<RunSeconds> ttft_range;  ///< of the time of one prompt
   std::vector<Communication> communication;
   StoredWeights storage;                      ///< of the whole model, when serving
   Integer parameters = 0;                     ///< of the whole model

@@ -59,6 +59,8 @@ RankCosts overlapped(const RankCosts& whole, const RankCosts& first, const RankC
     both.layers[i].weights_s = of_first.weights_s + of_second.weights_s;
     both.layers[i].compute_bound_s = of_first.compute_bound_s + of_second.compute_bound_s;
     both.layers[i].weights_bound_s = of_first.weights_bound_s + of_second.weights_bound_s;
+    both.layers[i].roofline_s = of_first.roofline_s + of_second.roofline_s;
+    both.layers[i].weights_roofline_s = of_first.weights_roofline_s + of_second.weights_roofline_s;
   }
   return both;
 }

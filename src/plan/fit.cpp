@@ -131,13 +131,17 @@ std::vector<std::string> detail::notes_of(const PlanQuestion& question) {
 
 namespace {
 
-/// Range of the time of a prompt, by the part of it that arithmetic bounds.
-double prompt_range(Planner& planner, const PlanChoice& choice, std::int64_t tokens) {
+/// Range of `ttft_s`, by the part of a prompt that arithmetic bounds.
+RunSeconds prompt_range(Planner& planner, const PlanChoice& choice, std::int64_t tokens,
+                        double ttft_s) {
   const PassTime prompt = planner.prefill_time(choice, tokens, 0, 1);
   const double seconds =
       prompt.weights_s + prompt.head_s + prompt.sequences_s + prompt.communication_s;
   const double bound_s = prompt.weights_bound_s + prompt.head_bound_s + prompt.sequences_bound_s;
-  return planner.time_range(choice, bound_s / seconds);
+  const double roofline_s =
+      prompt.weights_roofline_s + prompt.head_roofline_s + prompt.sequences_roofline_s;
+  const double factor = 1 + planner.time_range(choice, bound_s / seconds);
+  return {std::max(ttft_s / factor, std::min(ttft_s, roofline_s)), ttft_s * factor};
 }
 
 /// A note where recomputing the named modules drops nothing: the model lacks them, or its kernels
@@ -204,7 +208,8 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   }
   if (planner.decodes()) {
     if (question.rates.have_speed()) {
-      report.ttft_range = prompt_range(planner, choice, question.load.seq_len);
+      report.ttft_range = prompt_range(planner, choice, question.load.seq_len,
+                                       report.result.figures.time.ttft_s.value());
     }
     report.concurrency = concurrency_of(planner, request, question.load);
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "attention_ops.h"
 #include "default_options.h"
@@ -27,6 +28,10 @@ struct PlaceRates {
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double kernel_s = 0;                     ///< as DeviceRates::kernel_s
   double layer_gemm_kernel_s = 0;          ///< likewise
+  // By the datasheet; a host has none.
+  double peak_flops_per_s = std::numeric_limits<double>::infinity();
+  double layer_gemm_peak_flops_per_s = std::numeric_limits<double>::infinity();
+  double whole_bytes_per_s = std::numeric_limits<double>::infinity();
 };
 
 PlaceRates place_rates(const DeviceRates& rates) {
@@ -38,12 +43,17 @@ PlaceRates place_rates(const DeviceRates& rates) {
           rates.processors,
           rates.layer_gemm_processors,
           rates.kernel_s,
-          rates.layer_gemm_kernel_s};
+          rates.layer_gemm_kernel_s,
+          rates.flops_per_s,
+          rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s),
+          rates.memory_bytes_per_s};
 }
 
 PlaceRates place_rates(const HostRates& host) {
-  const double flops = host.flops_per_s.value_or(0);
-  return {flops, flops, host.memory_bytes_per_s, host.memory_bytes_per_s, 0, 0, 0, 0};
+  PlaceRates rates;
+  rates.flops_per_s = rates.layer_gemm_flops_per_s = host.flops_per_s.value_or(0);
+  rates.bytes_per_s = rates.cache_bytes_per_s = host.memory_bytes_per_s;
+  return rates;
 }
 
 /// An operator's work in one layer.
@@ -65,7 +75,10 @@ BoundSeconds seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double kernel_s = work.is_layer_gemm ? rates.layer_gemm_kernel_s : rates.kernel_s;
   const double fixed = work.reads_weights ? kernel_s : 0;
   const double memory = work.bytes / (work.attends ? rates.cache_bytes_per_s : rates.bytes_per_s);
-  return {fixed + std::max(compute, memory), compute > memory ? compute : 0};
+  const double peak =
+      work.is_layer_gemm ? rates.layer_gemm_peak_flops_per_s : rates.peak_flops_per_s;
+  return {fixed + std::max(compute, memory), compute > memory ? compute : 0,
+          std::max(work.flops / peak, work.bytes / rates.whole_bytes_per_s)};
 }
 
 struct BothRates {

@@ -153,7 +153,7 @@ class Placed {
     time.transfer_s = decode_.copies_s + crossings_s(step());
     time.decode_s = time.device_s + time.host_s + time.transfer_s;
     const double range = 1 + range_s(time) / time.decode_s;
-    time.low_s = time.decode_s / range;
+    time.low_s = std::max(time.decode_s / range, std::min(time.decode_s, decode_.device.roofline));
     time.high_s = time.decode_s * range;
     time.ttft_s = prompt_.device.all + prompt_.host.all + prompt_.copies_s + crossings_s(prompt());
     time.tokens_per_s = static_cast<double>(question_.load.batch_size) / time.decode_s;

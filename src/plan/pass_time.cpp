@@ -15,6 +15,8 @@ void add(const SectionCosts& section, PassTime& time) {
   time.communication_s += section.forward_communication_s;
   time.weights_bound_s += section.weights_bound_s;
   time.sequences_bound_s += section.compute_bound_s - section.weights_bound_s;
+  time.weights_roofline_s += section.weights_roofline_s;
+  time.sequences_roofline_s += section.roofline_s - section.weights_roofline_s;
 }
 
 PassTime pass_time(const RankCosts& costs) {
@@ -25,6 +27,7 @@ PassTime pass_time(const RankCosts& costs) {
   }
   for (const SectionCosts& kind : costs.layers) add(kind, time);
   time.head_bound_s = costs.outside[kHead].compute_bound_s;
+  time.head_roofline_s = costs.outside[kHead].roofline_s;
   time.head_s = costs.outside[kHead].forward_s + costs.outside[kHead].forward_communication_s;
   return time;
 }

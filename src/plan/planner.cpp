@@ -191,7 +191,7 @@ PlanFigures Planner::Implementation::evaluate(const PlanChoice& choice, const Lo
       query.purpose == Purpose::train ? training(choice, load) : serving(choice, load);
   PlanTime& time = figures.time;
   const double range = 1 + time_range(choice, time.compute_bound_s / time.iteration_s);
-  time.low_s = time.iteration_s / range;
+  time.low_s = std::max(time.iteration_s / range, std::min(time.iteration_s, time.roofline_s));
   time.high_s = time.iteration_s * range;
   return figures;
 }

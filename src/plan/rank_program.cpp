@@ -71,10 +71,6 @@ std::set<std::string> paths_without_backward(const Graph& graph) {
   return paths;
 }
 
-double as_double(const CompiledExpr& expr, const SymbolValues& values) {
-  return static_cast<double>(expr.evaluate(values));
-}
-
 /// Elements of a GEMM's weights in all layers.
 struct GemmWeights {
   Expr all;
@@ -99,12 +95,6 @@ bool is_of_adapter(const Graph& whole, const NodeAnalysis& analysis) {
   return std::ranges::any_of(analysis.weights_read, [&](const WeightRead& read) {
     return read.weight < whole.weights.size() && whole.weights[read.weight].held_adapters > 0;
   });
-}
-
-/// FLOPs that the model needs of an operator: forward, and a gradient of each operand that has one.
-/// The scores that fused attention computes again in its backward pass are recomputation.
-double model_flops(double forward, double backward) {
-  return forward + std::min(backward, 2 * forward);
 }
 
 /// Seconds of some operators together.
@@ -147,82 +137,11 @@ RankProgram::RankProgram(const Graph& whole, const Structure& structure, Kernels
   if (graph.options.phase == Phase::train) compile_gradients(graph);
 }
 
-double RankProgram::CompiledRead::bytes(const SymbolValues& values, std::int64_t used) const {
-  const double all = as_double(elements, values) * bytes_per_element;
-  if (adapters == 0) return all;
-  return all * static_cast<double>(std::min(used, adapters)) / static_cast<double>(adapters);
-}
-
-double RankProgram::CompiledGemm::tiled_share(const SymbolValues& values,
-                                              std::int64_t processors) const {
-  const GemmSizes sizes{as_double(rows, values), as_double(in_features, values),
-                        as_double(out_features, values), as_double(count, values)};
-  return detail::tiled_share(sizes, processors);
-}
-
-double RankProgram::CompiledNode::all_bytes(const SymbolValues& values, double load,
-                                            std::int64_t adapters) const {
-  double sum = load * as_double(bytes, values);
-  for (const CompiledRead& read : reads) {
-    sum += read.bytes(values, adapters);
-  }
-  return sum;
-}
-
-double RankProgram::CompiledNode::fixed_seconds(const SymbolValues& values,
-                                                const RankSpeed& speed) const {
-  if (!reads_weights) return 0;
-  return as_double(layers, values) * (layer_gemm ? speed.layer_gemm_kernel_s : speed.kernel_s);
-}
-
 Integer RankProgram::CompiledBytes::evaluate(const SymbolValues& values,
                                              const RankSpeed& speed) const {
   const Integer mean = bytes.evaluate(values);
   if (!on_exchanged_tokens || speed.expert_load == 1) return mean;
   return static_cast<Integer>(std::ceil(speed.expert_load * static_cast<double>(mean)));
-}
-
-OperatorSeconds RankProgram::CompiledNode::serving_seconds(const SymbolValues& values,
-                                                           const RankSpeed& speed,
-                                                           std::int64_t adapters) const {
-  const bool tiled = gemm && processors(speed) > 0;
-  const double share = tiled ? gemm->tiled_share(values, processors(speed)) : 1;
-  const double arithmetic_s = load(speed) * share * as_double(flops, values) / flops_per_s(speed);
-  const double bytes_per_s = attends ? speed.cache_bytes_per_s : speed.memory_bytes_per_s;
-  const double memory_s = all_bytes(values, load(speed), adapters) / bytes_per_s;
-  return {fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s), 0,
-          arithmetic_s > memory_s ? arithmetic_s : 0};
-}
-
-OperatorSeconds RankProgram::CompiledNode::training_seconds(const SymbolValues& values,
-                                                            const RankSpeed& speed) const {
-  TrainingWork work;
-  work.kind = kind;
-  work.layers = as_double(layers, values);
-  work.flops = load(speed) * as_double(flops, values);
-  work.backward_flops = load(speed) * as_double(backward_flops, values);
-  work.weights = as_double(weights, values);
-  work.trained_weights = as_double(trained, values);
-  const auto weight_bytes = static_cast<double>(bytes_of(DType::bfloat16));
-  work.bytes = load(speed) * std::max(0.0, as_double(bytes, values) - weight_bytes * work.weights);
-  work.permuted_bytes = load(speed) * as_double(permuted_bytes, values);
-  work.permutations = permutations;
-  const PassSeconds seconds = detail::training_seconds(
-      work, {flops_per_s(speed), speed.memory_bytes_per_s, speed.whole_memory_bytes_per_s,
-             speed.gradient_bytes, speed.kernel_s});
-  return {seconds.forward_s, seconds.backward_s, 0};
-}
-
-void RankProgram::CompiledNode::add_to(SectionCosts& costs, const OperatorSeconds& seconds,
-                                       const SymbolValues& values) const {
-  costs.forward_s += seconds.forward_s;
-  costs.backward_s += seconds.backward_s;
-  costs.compute_bound_s += seconds.compute_bound_s;
-  costs.model_flops += model_flops(as_double(flops, values), as_double(backward_flops, values));
-  costs.part_s.at(static_cast<std::size_t>(part)) += seconds.forward_s;
-  if (reads_weights) costs.weights_s += seconds.forward_s;
-  if (reads_weights) costs.weights_bound_s += seconds.compute_bound_s;
-  if (on_exchanged_tokens) costs.experts_s += seconds.forward_s;
 }
 
 RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, const Block& block,

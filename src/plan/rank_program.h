@@ -24,6 +24,8 @@ struct SectionCosts {
   double experts_s = 0;        ///< forward of the operators between dispatched and combined tokens
   double compute_bound_s = 0;  ///< serving: part of the forward that arithmetic bounds
   double weights_bound_s = 0;  ///< likewise of weights_s
+  double roofline_s = 0;       ///< serving: the forward's operators by the datasheet
+  double weights_roofline_s = 0;  ///< likewise of weights_s
   double forward_communication_s = 0;
   double backward_communication_s = 0;
   double dispatch_s = 0;  ///< part of the forward communication: tokens to their experts
@@ -58,6 +60,8 @@ struct RankCosts {
 struct RankSpeed {
   double flops_per_s = 1;
   double layer_gemm_flops_per_s = 1;       ///< of is_layer_gemm
+  double peak_flops_per_s = 1;             ///< by the datasheet
+  double layer_gemm_peak_flops_per_s = 1;  ///< likewise, of is_layer_gemm
   std::int64_t processors = 0;             ///< serving: as EffectiveRates::processors
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double memory_bytes_per_s = 1;
@@ -91,11 +95,14 @@ struct CollectiveMessage {
   std::optional<TokenRouting> routing;  ///< all_to_all: of the tokens that it exchanges
 };
 
+[[nodiscard]] double as_double(const CompiledExpr& expr, const SymbolValues& values);
+
 /// Seconds of an operator in a pass.
 struct OperatorSeconds {
   double forward_s = 0;
   double backward_s = 0;
   double compute_bound_s = 0;  ///< serving: part of the forward that arithmetic bounds
+  double roofline_s = 0;       ///< serving: the forward by the datasheet
 };
 
 /// Properties of a plan that decide which operators its sharded graph has.
@@ -173,6 +180,9 @@ class RankProgram {
     }
     [[nodiscard]] double flops_per_s(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_flops_per_s : speed.flops_per_s;
+    }
+    [[nodiscard]] double peak_flops_per_s(const RankSpeed& speed) const {
+      return layer_gemm ? speed.layer_gemm_peak_flops_per_s : speed.peak_flops_per_s;
     }
     [[nodiscard]] std::int64_t processors(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_processors : speed.processors;

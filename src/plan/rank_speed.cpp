@@ -99,6 +99,8 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   detail::RankSpeed speed;
   const double matrix = rates.efficiency.matrix * computing_share(plan, rates.processors);
   speed.flops_per_s = rates.flops_per_s * matrix;
+  speed.peak_flops_per_s = rates.flops_per_s;
+  speed.layer_gemm_peak_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s);
   speed.processors = rates.processors;
   speed.layer_gemm_processors = rates.layer_gemm_processors;
   speed.memory_bytes_per_s = rates.memory_bytes_per_s * rates.efficiency.memory;
@@ -125,7 +127,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   if (plan.expert > 1) {
     speed.expert_load = std::min(query.expert_imbalance, most_expert_imbalance(spec, plan.expert));
   }
-  speed.layer_gemm_flops_per_s = rates.layer_gemm_flops_per_s.value_or(rates.flops_per_s) * matrix;
+  speed.layer_gemm_flops_per_s = speed.layer_gemm_peak_flops_per_s * matrix;
   return speed;
 }
 

@@ -58,6 +58,7 @@ double pass_seconds(const RankCosts& costs, PlanTime& time) {
   const auto add = [&](const SectionCosts& section) {
     time.compute_s += section.forward_s;
     time.compute_bound_s += section.compute_bound_s;
+    time.roofline_s += section.roofline_s;
     time.communication_s += section.forward_communication_s;
     seconds += section.forward_s + section.forward_communication_s;
   };

@@ -122,7 +122,8 @@ class SweepProgram {
   /// Makes fill() compute times at these rates.
   void start_times(const detail::ReachedRates& others, const detail::ReachedRates& layer_gemms) {
     for (const NodeFormulas& node : nodes_) {
-      const EffectiveRates& rates = node.layer_gemm ? layer_gemms.rates : others.rates;
+      const detail::ReachedRates& reached = node.layer_gemm ? layer_gemms : others;
+      const EffectiveRates& rates = reached.rates;
       AffineReal compute = node.flops.real_with(values_);
       AffineReal memory = node.bytes.real_with(values_);
       compute = {compute.constant / rates.flops_per_s, compute.slope / rates.flops_per_s};
@@ -132,7 +133,8 @@ class SweepProgram {
       steps_.push_back(
           {node.kernels * rates.kernel_s, compute, memory,
            tiled ? std::optional(node.gemm->with(values_, rates.processors)) : std::nullopt,
-           node.layer_gemm ? layer_gemms.reached.range : others.reached.range});
+           reached.reached.range, rates.flops_per_s / rates.peak_flops_per_s,
+           bytes_per_s / reached.memory_bytes_per_s});
     }
   }
 
@@ -167,7 +169,7 @@ class SweepProgram {
       const double bound_s = arithmetic_s > memory_s ? arithmetic_s : 0;
       const double factor = 1 + (step_s > 0 ? step.range.of(bound_s / step_s) : 0);
       seconds += step_s;
-      low_s += step_s / factor;
+      low_s += std::max(step_s / factor, std::min(step_s, step.roofline_s(batch)));
       high_s += step_s * factor;
     }
     row.time_s = seconds;
@@ -200,6 +202,12 @@ class SweepProgram {
     AffineReal memory;
     std::optional<GemmOfBatch> gemm;
     TimeRanges range;
+    double compute_fraction;  ///< of the datasheet's rates
+    double memory_fraction;
+
+    [[nodiscard]] double roofline_s(double batch) const {
+      return std::max(compute_fraction * compute.at(batch), memory_fraction * memory.at(batch));
+    }
   };
 
   static std::optional<GemmFormulas> formulas_of(const Op& op, const Bindings& sizes) {

@@ -94,7 +94,8 @@ StepTime assumed_time(const ReachedRates& rates, const StepWork& work) {
   step.time_s = step.overhead_s + std::max(arithmetic_s, memory_s);
   const double compute_share = arithmetic_s > memory_s ? arithmetic_s / step.time_s : 0;
   const double range = rates.reached.range.of(compute_share);
-  step.low_s = step.time_s / (1 + range);
+  const double roofline_s = std::max(step.compute_s, step.memory_s);
+  step.low_s = std::max(step.time_s / (1 + range), std::min(step.time_s, roofline_s));
   step.high_s = step.time_s * (1 + range);
   step.cached_s = step.time_s;
   return step;

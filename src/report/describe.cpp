@@ -466,7 +466,9 @@ std::string fixed_times_text(const FixedTimes& times, std::string_view per) {
 
 std::string factor_text(double factor) {
   return fmt::format(
-      "a step takes 1/{0:.3g} to {0:.3g} times as long as predicted, for nine of ten runs", factor);
+      "a step takes 1/{0:.3g} to {0:.3g} times as long as predicted, within the roofline, for nine "
+      "of ten runs",
+      factor);
 }
 
 }  // namespace headroom::detail

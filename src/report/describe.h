@@ -67,7 +67,8 @@ struct FixedTimes {
 /// without fixed times.
 [[nodiscard]] std::string fixed_times_text(const FixedTimes& times, std::string_view per);
 
-/// "a step takes 1/1.2 to 1.2 times as long as predicted, for nine of ten runs".
+/// "a step takes 1/1.2 to 1.2 times as long as predicted, within the roofline, for nine of ten
+/// runs".
 [[nodiscard]] std::string factor_text(double factor);
 
 }  // namespace headroom::detail

@@ -65,24 +65,15 @@ std::string verdict_of(const FitReport& report) {
                      other_plan_text(report));
 }
 
-/// The seconds of one prompt in nine of ten runs.
-struct TtftRange {
-  double low_s = 0;
-  double high_s = 0;
-};
-
-/// Empty where the report has no such time.
-std::optional<TtftRange> ttft_range(const FitReport& report) {
-  const auto& ttft_s = report.result.figures.time.ttft_s;
-  if (!ttft_s || !report.ttft_range || !report.result.fits) return std::nullopt;
-  const double factor = 1 + *report.ttft_range;
-  return TtftRange{*ttft_s / factor, *ttft_s * factor};
+/// Seconds of one prompt; empty where the report has no such time.
+std::optional<RunSeconds> ttft_range(const FitReport& report) {
+  return report.result.fits ? report.ttft_range : std::nullopt;
 }
 
 std::string describe_ttft(const FitReport& report) {
   std::string text =
       fmt::format("{} for one prompt", duration(report.result.figures.time.ttft_s.value()));
-  if (const std::optional<TtftRange> range = ttft_range(report)) {
+  if (const std::optional<RunSeconds> range = ttft_range(report)) {
     text += fmt::format(" · {} to {}, for nine of ten runs", duration(range->low_s),
                         duration(range->high_s));
   }
@@ -249,7 +240,7 @@ Json to_json(const FitReport& report) {
   const bool serves = report.question.query.purpose == Purpose::serve;
   json["storage"] = serves ? to_json(report.storage, report.storage.bytes) : Json(nullptr);
   json.update(result_json(report.result, report.question));
-  const std::optional<TtftRange> range = ttft_range(report);
+  const std::optional<RunSeconds> range = ttft_range(report);
   json["ttft_range"] =
       range ? Json{{"low_s", range->low_s}, {"high_s", range->high_s}} : Json(nullptr);
   add_engine(report.engine_command, report.engine, json);

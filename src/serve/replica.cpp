@@ -216,12 +216,11 @@ BoundSeconds Replica::drafting(const Step& step) const {
 }
 
 double Replica::run(const Step& step, double now_s) {
-  const double factor = settings_.time_factor;
-  const BoundSeconds layers =
-      factor * (times_->weights(step.tokens, step.sequences) + step.of_sequences);
-  const BoundSeconds head = factor * times_->head(step.sampled);
-  // A pipeline drafts before its first stage.
-  const BoundSeconds drafts = factor * drafting(step);
+  BoundSeconds layers = times_->weights(step.tokens, step.sequences) + step.of_sequences;
+  BoundSeconds head = times_->head(step.sampled);
+  BoundSeconds drafts = drafting(step);  // a pipeline drafts before its first stage
+  const double factor = (layers + head + drafts).possible(settings_.time_factor);
+  for (BoundSeconds* const part : {&layers, &head, &drafts}) *part = factor * *part;
   const double host_s = stage_free_s_.size() > 1 ? kHostSeconds : 0;
   // Hosts of later stages work while the first ones compute, but their devices wait as long.
   double end_s = now_s + host_s + drafts.all;

@@ -84,7 +84,8 @@ std::int64_t Replica::run_steady(const SteadySteps& steps, const BoundSeconds& w
       bytes += more;
       occupied = pool_.occupied(bytes);
     }
-    const BoundSeconds time = settings_.time_factor * (weights + caches);
+    const BoundSeconds predicted = weights + caches;
+    const BoundSeconds time = predicted.possible(settings_.time_factor) * predicted;
     occupation_.cache.add(occupied, time.all);
     all += time;
     batch.end_s += time.all;

@@ -30,13 +30,15 @@ BoundSeconds between(const BoundSeconds& low, const BoundSeconds& high, double f
 }  // namespace
 
 BoundSeconds weights_of(const PassTime& pass) {
-  return {pass.weights_s + pass.communication_s, pass.weights_bound_s};
+  return {pass.weights_s + pass.communication_s, pass.weights_bound_s, pass.weights_roofline_s};
 }
 
-BoundSeconds head_of(const PassTime& pass) { return {pass.head_s, pass.head_bound_s}; }
+BoundSeconds head_of(const PassTime& pass) {
+  return {pass.head_s, pass.head_bound_s, pass.head_roofline_s};
+}
 
 BoundSeconds sequences_of(const PassTime& pass) {
-  return {pass.sequences_s, pass.sequences_bound_s};
+  return {pass.sequences_s, pass.sequences_bound_s, pass.sequences_roofline_s};
 }
 
 SampledFunction::SampledFunction(std::int64_t step,
@@ -45,7 +47,7 @@ SampledFunction::SampledFunction(std::int64_t step,
 
 BoundSeconds SampledFunction::computed(std::size_t index) {
   if (index >= values_.size()) {
-    values_.resize(index + 1 + index / 2, {std::numeric_limits<double>::quiet_NaN(), 0});
+    values_.resize(index + 1 + index / 2, {std::numeric_limits<double>::quiet_NaN(), 0, 0});
   }
   BoundSeconds& value = values_[index];
   if (std::isnan(value.all)) value = function_(static_cast<std::int64_t>(index) * step_.value());

@@ -111,6 +111,7 @@ TEST_CASE("operators sum to the total, and the range contains it") {
       CHECK(one.low_s <= one.time_s);
       CHECK(one.time_s <= one.high_s);
       CHECK(one.roofline_share <= 1);
+      CHECK(one.low_s >= doctest::Approx(one.roofline_share * one.time_s));
       sum += one.time_s;
     }
     CHECK(report.time->total_s == doctest::Approx(sum));

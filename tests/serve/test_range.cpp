@@ -23,11 +23,23 @@ TEST_CASE("steps as fast and as slow as in nine of ten runs bound latencies and 
   REQUIRE(factor > 1.1);
   REQUIRE(plan.fastest.has_value());
   REQUIRE(plan.slowest.has_value());
-  CHECK(plan.fastest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 / factor));
+  CHECK(plan.fastest->ttft.p50 < plan.figures.ttft.p50);
   CHECK(plan.slowest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 * factor));
   CHECK(plan.slowest->tpot->p99 == doctest::Approx(plan.figures.tpot->p99 * factor));
-  CHECK(plan.fastest->output_tokens_per_s ==
-        doctest::Approx(plan.figures.output_tokens_per_s * factor));
+  CHECK(plan.fastest->output_tokens_per_s > plan.figures.output_tokens_per_s);
+}
+
+// All but the table of embeddings is read, and multiplied, for every token: 8,030,261,248 −
+// 128,256 · 4,096 weights. H100: 989.4 TFLOP/s and 3.35 TB/s by its datasheet.
+TEST_CASE("no step is faster than the datasheet allows, whatever the range") {
+  const ServedPlan plan = answer(users(1, 20, 1000, 50));
+  constexpr double kWeights = 8'030'261'248.0 - 128'256.0 * 4'096;
+  const double step_s = 2 * kWeights / 3.35e12;
+  CHECK(plan.figures.tpot->p50 / (1 + plan.time_range) < step_s);
+  CHECK(plan.fastest->tpot->p50 > step_s);
+  CHECK(plan.fastest->tpot->p50 < 1.1 * step_s);  // and the cache of 1,000 tokens
+  const double head = 128'256.0 * 4'096;          // of the last token alone
+  CHECK(plan.fastest->ttft.p50 > 2 * (kWeights - head) * 1000 / 989.5e12);
 }
 
 TEST_CASE("slower steps lengthen the queue, too") {
@@ -53,7 +65,7 @@ TEST_CASE("machines are compared with the range of their latencies and throughpu
     REQUIRE(factor > 1.1);
     REQUIRE(plan.fastest.has_value());
     REQUIRE(plan.slowest.has_value());
-    CHECK(plan.fastest->ttft.p50 == doctest::Approx(plan.figures.ttft.p50 / factor));
+    CHECK(plan.fastest->ttft.p50 < plan.figures.ttft.p50);
     CHECK(plan.slowest->tpot->p50 == doctest::Approx(plan.figures.tpot->p50 * factor));
     CHECK(plan.slowest->output_tokens_per_s ==
           doctest::Approx(plan.figures.output_tokens_per_s / factor));
