@@ -120,8 +120,8 @@ void read_phi4_vision_tower(ConfigReader& config, ModelSpec& spec);
 /// Phi-4 multimodal: its image tower, and a Conformer and an MLP for each of two kinds of prompt,
 /// which are counted.
 void read_phi4_multimodal_towers(ConfigReader& config, ModelSpec& spec);
-/// Phi-4 multimodal as Microsoft publishes it: those towers, and an adapter (LoRA) on the text model
-/// for images and one for speech, whose weights its files hold.
+/// Phi-4 multimodal as Microsoft publishes it: those towers, and an adapter (LoRA) on the text
+/// model for images and one for speech, whose weights its files hold.
 void read_phi4mm_towers(ConfigReader& config, ModelSpec& spec);
 /// Qwen2.5-Omni: Qwen2.5-VL's tower, and Whisper's encoder on short segments of sound.
 void read_qwen2_5_omni_towers(ConfigReader& config, ModelSpec& spec);
