@@ -75,6 +75,10 @@ void read_longrope(ConfigReader& config, const PositionSpec& position, RopeSpec&
   const auto original = static_cast<double>(rope.original_max_position_embeddings);
   const double factor = config.number_or(
       {"factor"}, static_cast<double>(position.max_position_embeddings) / original);
+  if (factor > 1 && original <= 1 && !config.has("attention_factor")) {
+    config.fail("original_max_position_embeddings", "gives no attention_factor: its logarithm is 0",
+                "give the context length in training");
+  }
   const double derived = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(original));
   rope.attention_factor = config.number_or({"attention_factor"}, derived);
   // PhiMoE's names for these factors, within the original context and beyond it.
