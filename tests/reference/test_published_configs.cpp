@@ -215,10 +215,11 @@ TEST_CASE("Phi-4 multimodal of other towers or adapters than those counted is re
       {"/audio_processor/config/relative_attention_bias_args/type", "t6"},
       {"/speech_lora/layer", "layers.*self_attn"},
       {"/vision_lora/r", nullptr}};
-  for (const auto& [key, value] : changes) {
-    CAPTURE(std::string(key));
+  for (const auto& change : changes) {
+    const std::string key = change.first;
+    CAPTURE(key);
     nlohmann::json config = published("phi-4-multimodal");
-    config[Pointer(key)] = value;
+    config[Pointer(key)] = change.second;
     CHECK_THROWS_AS((void)spec_of(config), Error);
   }
   for (const char* const key : {"embd_layer", "audio_processor", "vision_lora", "speech_lora"}) {
