@@ -39,25 +39,28 @@ void require_all_layers(ConfigReader& lora) {
       kAll);
 }
 
+/// The object at `key`, which its class requires.
+ConfigReader required_object(ConfigReader& config, std::string_view key) {
+  if (auto present = config.object(key)) return *std::move(present);
+  config.fail(key, "is missing, and its class requires it",
+              "take the config.json that lies beside the weights");
+}
+
 /// Adds the adapter `path` that `key` describes: [r, in] and [out, r] of each linear layer.
 void count_adapter(ConfigReader& config, std::string_view key, const std::string& path,
                    ModelSpec& spec) {
-  auto lora = config.object(key);
-  if (!lora) {
-    config.fail(key, "is missing, and its class requires it",
-                "take the config.json that lies beside the weights");
-  }
-  const std::int64_t rank = lora->size({"r"});
-  require_all_layers(*lora);
-  lora->ignore({"lora_alpha", "dp"});
+  ConfigReader lora = required_object(config, key);
+  const std::int64_t rank = lora.size({"r"});
+  require_all_layers(lora);
+  lora.ignore({"lora_alpha", "dp"});
   TowerWeights adapter(spec, ModelPart::adapter);
   const std::int64_t layers = spec.decoder->num_layers;
-  for (const AdaptedLayer& layer : adapted_layers(*lora, spec)) {
+  for (const AdaptedLayer& layer : adapted_layers(lora, spec)) {
     const std::string name = path + ".layers." + std::string(layer.name);
     adapter.linear_if(false, name + ".lora_A", layer.in, rank, layer.role, layers);
     adapter.linear_if(false, name + ".lora_B", rank, layer.out, layer.role, layers);
   }
-  lora->finish();
+  lora.finish();
 }
 
 /// Settings of the audio tower that choose other layers than those counted.
@@ -71,16 +74,12 @@ void require_counted_conformer(ConfigReader& audio) {
 }
 
 void read_audio_processor(ConfigReader& config, ModelSpec& spec) {
-  auto processor = config.object("audio_processor");
-  if (!processor) {
-    config.fail("audio_processor", "is missing",
-                "take the config.json that lies beside the weights");
-  }
-  processor->expect_text("name", "cascades");
-  ConfigReader audio = processor->object_or_empty("config");
+  ConfigReader processor = required_object(config, "audio_processor");
+  processor.expect_text("name", "cascades");
+  ConfigReader audio = processor.object_or_empty("config");
   require_counted_conformer(audio);
   count_phi4_audio(audio, spec);
-  processor->finish();
+  processor.finish();
 }
 
 void require_audio_embedding(ConfigReader& embedding) {
@@ -98,16 +97,12 @@ void require_audio_embedding(ConfigReader& embedding) {
 }  // namespace
 
 void read_phi4mm_towers(ConfigReader& config, ModelSpec& spec) {
-  auto embedding = config.object("embd_layer");
-  if (!embedding) {
-    config.fail("embd_layer", "describes no towers",
-                "take the config.json that lies beside the weights");
-  }
-  embedding->expect_text("embedding_cls", "image_audio");
-  ConfigReader images = embedding->object_or_empty("image_embd_layer");
+  ConfigReader embedding = required_object(config, "embd_layer");
+  embedding.expect_text("embedding_cls", "image_audio");
+  ConfigReader images = embedding.object_or_empty("image_embd_layer");
   read_phi4mm_vision_tower(config, images, spec);
-  require_audio_embedding(*embedding);
-  embedding->finish();
+  require_audio_embedding(embedding);
+  embedding.finish();
   read_audio_processor(config, spec);
   count_adapter(config, "vision_lora", "images", spec);
   count_adapter(config, "speech_lora", "speech", spec);

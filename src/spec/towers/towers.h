@@ -81,7 +81,7 @@ void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
 void read_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// ERNIE 4.5 VL: Qwen2-VL's layers, and mergers of patches and of frames.
 void count_ernie4_5_vl_tower(ConfigReader& config, ModelSpec& spec);
-/// The same tower by the keys of Baidu's class (Ernie4_5_VLMoEConfig).
+/// ERNIE 4.5 VL's tower by the keys of Baidu's class (Ernie4_5_VLMoEConfig).
 void count_ernie4_5_moe_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen3-ASR: the audio encoder of Qwen3-Omni.
 void read_qwen3_asr_tower(ConfigReader& config, ModelSpec& spec);
