@@ -40,6 +40,7 @@
 #include "headroom/analysis.h"
 #include "headroom/attention_op.h"
 #include "headroom/attention_spec.h"
+#include "headroom/bound_seconds.h"
 #include "headroom/collective_rates.h"
 #include "headroom/compare.h"
 #include "headroom/complexity.h"

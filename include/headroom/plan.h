@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headroom/bound_seconds.h"
 #include "headroom/device_rates.h"
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
@@ -226,17 +227,15 @@ struct StepTimes;  // timeline.h
 /// batching runs the first and last once over all its tokens, the head over the sampled ones, and
 /// the third once per sequence.
 struct PassTime {
-  double weights_s = 0;          ///< operators that read weights, without the head
-  double head_s = 0;             ///< operators after the last layer
-  double sequences_s = 0;        ///< all others: attention cores, running states, element-wise
-  double communication_s = 0;    ///< collectives, and hidden states sent between stages
-  double weights_bound_s = 0;    ///< part of weights_s that arithmetic bounds
-  double head_bound_s = 0;       ///< likewise of head_s
-  double sequences_bound_s = 0;  ///< likewise of sequences_s
-  // The operators by the datasheet: no run takes less.
-  double weights_roofline_s = 0;
-  double head_roofline_s = 0;
-  double sequences_roofline_s = 0;
+  BoundSeconds weights;        ///< operators that read weights, without the head
+  BoundSeconds head;           ///< operators after the last layer, with their communication
+  BoundSeconds sequences;      ///< all others: attention cores, running states, element-wise
+  double communication_s = 0;  ///< collectives, and hidden states sent between stages
+
+  /// Operators that run once over all tokens, with their communication.
+  [[nodiscard]] BoundSeconds over_tokens() const {
+    return weights + BoundSeconds{communication_s, 0, 0};
+  }
 };
 
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs

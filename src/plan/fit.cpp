@@ -135,13 +135,9 @@ namespace {
 RunSeconds prompt_range(Planner& planner, const PlanChoice& choice, std::int64_t tokens,
                         double ttft_s) {
   const PassTime prompt = planner.prefill_time(choice, tokens, 0, 1);
-  const double seconds =
-      prompt.weights_s + prompt.head_s + prompt.sequences_s + prompt.communication_s;
-  const double bound_s = prompt.weights_bound_s + prompt.head_bound_s + prompt.sequences_bound_s;
-  const double roofline_s =
-      prompt.weights_roofline_s + prompt.head_roofline_s + prompt.sequences_roofline_s;
-  const double factor = 1 + planner.time_range(choice, bound_s / seconds);
-  return {std::max(ttft_s / factor, std::min(ttft_s, roofline_s)), ttft_s * factor};
+  const BoundSeconds all = prompt.over_tokens() + prompt.head + prompt.sequences;
+  const double factor = 1 + planner.time_range(choice, all.compute_bound / all.all);
+  return {std::max(ttft_s / factor, std::min(ttft_s, all.roofline)), ttft_s * factor};
 }
 
 /// A note where recomputing the named modules drops nothing: the model lacks them, or its kernels

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "attention_ops.h"
 #include "default_options.h"
@@ -28,10 +27,10 @@ struct PlaceRates {
   std::int64_t layer_gemm_processors = 0;  ///< likewise, of is_layer_gemm
   double kernel_s = 0;                     ///< as DeviceRates::kernel_s
   double layer_gemm_kernel_s = 0;          ///< likewise
-  // By the datasheet; a host has none.
-  double peak_flops_per_s = std::numeric_limits<double>::infinity();
-  double layer_gemm_peak_flops_per_s = std::numeric_limits<double>::infinity();
-  double whole_bytes_per_s = std::numeric_limits<double>::infinity();
+  // By the datasheet; 0: not known, as of a host.
+  double peak_flops_per_s = 0;
+  double layer_gemm_peak_flops_per_s = 0;
+  double whole_bytes_per_s = 0;
 };
 
 PlaceRates place_rates(const DeviceRates& rates) {
@@ -66,19 +65,22 @@ struct OperatorWork {
   std::optional<GemmSizes> gemm;
 };
 
+/// Seconds of `work` at `rate`; a rate of 0 is never the bottleneck.
+double seconds_at(double rate, double work) { return rate > 0 ? work / rate : 0; }
+
 BoundSeconds seconds_on(const PlaceRates& rates, const OperatorWork& work) {
   const double flops_per_s = work.is_layer_gemm ? rates.layer_gemm_flops_per_s : rates.flops_per_s;
   const std::int64_t processors =
       work.is_layer_gemm ? rates.layer_gemm_processors : rates.processors;
   const double tiled = work.gemm ? tiled_share(*work.gemm, processors) : 1;
-  const double compute = flops_per_s > 0 ? tiled * work.flops / flops_per_s : 0;
+  const double compute = seconds_at(flops_per_s, tiled * work.flops);
   const double kernel_s = work.is_layer_gemm ? rates.layer_gemm_kernel_s : rates.kernel_s;
   const double fixed = work.reads_weights ? kernel_s : 0;
   const double memory = work.bytes / (work.attends ? rates.cache_bytes_per_s : rates.bytes_per_s);
   const double peak =
       work.is_layer_gemm ? rates.layer_gemm_peak_flops_per_s : rates.peak_flops_per_s;
   return {fixed + std::max(compute, memory), compute > memory ? compute : 0,
-          std::max(work.flops / peak, work.bytes / rates.whole_bytes_per_s)};
+          std::max(seconds_at(peak, work.flops), seconds_at(rates.whole_bytes_per_s, work.bytes))};
 }
 
 struct BothRates {

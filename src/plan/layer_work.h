@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "bound_seconds.h"
 #include "headroom/memory_split.h"
 
 namespace headroom::detail {

@@ -14,7 +14,6 @@
 namespace headroom {
 namespace {
 
-using detail::BoundSeconds;
 using detail::LayerWork;
 using detail::ModelWork;
 using detail::PartWork;

@@ -9,14 +9,18 @@ using detail::RankCosts;
 using detail::Section;
 using detail::SectionCosts;
 
+BoundSeconds weight_seconds(const SectionCosts& section) {
+  return {section.weights_s, section.weights_bound_s, section.weights_roofline_s};
+}
+
+BoundSeconds forward_seconds(const SectionCosts& section) {
+  return {section.forward_s, section.compute_bound_s, section.roofline_s};
+}
+
 void add(const SectionCosts& section, PassTime& time) {
-  time.weights_s += section.weights_s;
-  time.sequences_s += section.forward_s - section.weights_s;
+  time.weights += weight_seconds(section);
+  time.sequences += forward_seconds(section) - weight_seconds(section);
   time.communication_s += section.forward_communication_s;
-  time.weights_bound_s += section.weights_bound_s;
-  time.sequences_bound_s += section.compute_bound_s - section.weights_bound_s;
-  time.weights_roofline_s += section.weights_roofline_s;
-  time.sequences_roofline_s += section.roofline_s - section.weights_roofline_s;
 }
 
 PassTime pass_time(const RankCosts& costs) {
@@ -26,9 +30,8 @@ PassTime pass_time(const RankCosts& costs) {
     if (i != kHead) add(costs.outside[i], time);
   }
   for (const SectionCosts& kind : costs.layers) add(kind, time);
-  time.head_bound_s = costs.outside[kHead].compute_bound_s;
-  time.head_roofline_s = costs.outside[kHead].roofline_s;
-  time.head_s = costs.outside[kHead].forward_s + costs.outside[kHead].forward_communication_s;
+  time.head = forward_seconds(costs.outside[kHead]);
+  time.head.all += costs.outside[kHead].forward_communication_s;
   return time;
 }
 

@@ -74,7 +74,7 @@ DraftCosts::DraftCosts(Planner& planner, const PlanChoice& choice, const ServeQu
     : tokens_(question.speculation->tokens),
       check_(kPastStep,
              [&planner, choice, rows = tokens_ + 1](std::int64_t past_len) {
-               return sequences_of(planner.prefill_time(choice, rows, past_len));
+               return planner.prefill_time(choice, rows, past_len).sequences;
              }),
       propose_(kTokenStep, none),
       propose_cache_(kPastStep, none) {
@@ -88,10 +88,10 @@ void DraftCosts::set_costs(const PredictionModule& /*module*/, Planner& planner,
   const auto layers = static_cast<double>(layers_of(planner));
   propose_ = SampledFunction(kTokenStep, [&planner, choice, layers](std::int64_t sequences) {
     const PassTime step = planner.decode_time(choice, sequences, 0);
-    return 1 / layers * weights_of(step) + head_of(step);
+    return 1 / layers * step.over_tokens() + step.head;
   });
   propose_cache_ = SampledFunction(kPastStep, [&planner, choice, layers](std::int64_t past_len) {
-    return 1 / layers * sequences_of(planner.decode_time(choice, 1, past_len));
+    return 1 / layers * planner.decode_time(choice, 1, past_len).sequences;
   });
   weight_bytes_ = layer_bytes(planner, choice);
   // An engine's own rule may count the module's layer already.

@@ -220,7 +220,9 @@ double Replica::run(const Step& step, double now_s) {
   BoundSeconds head = times_->head(step.sampled);
   BoundSeconds drafts = drafting(step);  // a pipeline drafts before its first stage
   const double factor = (layers + head + drafts).possible(settings_.time_factor);
-  for (BoundSeconds* const part : {&layers, &head, &drafts}) *part = factor * *part;
+  layers = factor * layers;
+  head = factor * head;
+  drafts = factor * drafts;
   const double host_s = stage_free_s_.size() > 1 ? kHostSeconds : 0;
   // Hosts of later stages work while the first ones compute, but their devices wait as long.
   double end_s = now_s + host_s + drafts.all;

@@ -29,18 +29,6 @@ BoundSeconds between(const BoundSeconds& low, const BoundSeconds& high, double f
 
 }  // namespace
 
-BoundSeconds weights_of(const PassTime& pass) {
-  return {pass.weights_s + pass.communication_s, pass.weights_bound_s, pass.weights_roofline_s};
-}
-
-BoundSeconds head_of(const PassTime& pass) {
-  return {pass.head_s, pass.head_bound_s, pass.head_roofline_s};
-}
-
-BoundSeconds sequences_of(const PassTime& pass) {
-  return {pass.sequences_s, pass.sequences_bound_s, pass.sequences_roofline_s};
-}
-
 SampledFunction::SampledFunction(std::int64_t step,
                                  std::function<BoundSeconds(std::int64_t)> function)
     : step_(step), function_(std::move(function)) {}
@@ -84,12 +72,11 @@ FunctionPiece SampledFunction::piece(std::int64_t first, std::int64_t count) {
 StepTimes::StepTimes(Planner& planner, const PlanChoice& choice)
     : planner_(&planner),
       choice_(choice),
-      head_(kTokenStep,
-            [this](std::int64_t sampled) {
-              return head_of(planner_->decode_time(choice_, sampled, 0));
-            }),
+      head_(
+          kTokenStep,
+          [this](std::int64_t sampled) { return planner_->decode_time(choice_, sampled, 0).head; }),
       decode_(kPastStep, [this](std::int64_t past_len) {
-        return sequences_of(planner_->decode_time(choice_, 1, past_len));
+        return planner_->decode_time(choice_, 1, past_len).sequences;
       }) {}
 
 BoundSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
@@ -98,7 +85,7 @@ BoundSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
   if (found == weights_.end()) {
     const auto seconds = [this, adapters](std::int64_t count) {
       if (count == 0) return BoundSeconds{};
-      return weights_of(planner_->prefill_time(choice_, count, 0, adapters));
+      return planner_->prefill_time(choice_, count, 0, adapters).over_tokens();
     };
     found = weights_.emplace(adapters, SampledFunction(kTokenStep, seconds)).first;
   }
@@ -109,7 +96,7 @@ BoundSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
   if (tokens == 0) return {};
   const auto key = static_cast<std::uint64_t>(tokens) << 40U | static_cast<std::uint64_t>(past_len);
   const auto [found, is_new] = chunks_.try_emplace(key);
-  if (is_new) found->second = sequences_of(planner_->prefill_time(choice_, tokens, past_len));
+  if (is_new) found->second = planner_->prefill_time(choice_, tokens, past_len).sequences;
   return found->second;
 }
 

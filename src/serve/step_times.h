@@ -8,7 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bound_seconds.h"
 #include "divisor.h"
 #include "headroom/plan.h"
 
@@ -17,11 +16,6 @@ namespace headroom::detail {
 /// GEMMs change with every token, caches with every block of the common size of 16.
 inline constexpr std::int64_t kTokenStep = 1;
 inline constexpr std::int64_t kPastStep = 16;
-
-/// The parts of a pass.
-[[nodiscard]] BoundSeconds weights_of(const PassTime& pass);  ///< with communication
-[[nodiscard]] BoundSeconds head_of(const PassTime& pass);
-[[nodiscard]] BoundSeconds sequences_of(const PassTime& pass);
 
 /// Values of a function of counts, one more in each, no more of them than its step.
 struct FunctionPiece {

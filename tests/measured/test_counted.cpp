@@ -31,40 +31,44 @@ Lengths lengths_of_workload(const Workload& workload) {
   return lengths;
 }
 
-RunCounts count_run(const Session& session, const Workload& workload) {
+/// Runs the workload on random inputs, and returns `figure` of the program and its cache.
+template <class Figure>
+auto after_run(const Session& session, const Workload& workload, Figure figure) {
   const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
   const Lengths lengths = lengths_of_workload(workload);
   KvCache cache = session.make_cache(lengths);
   cache.fill(1);
   const auto program = session.program(workload.phase, inputs, lengths, cache);
   program->run();
-  RunCounts run_counts;
-  for (const ProgramBlock& block : program->blocks()) {
-    for (const StepCount& count : block.counts) run_counts.matrix_flops += count.matrix_flops;
-  }
-  run_counts.kv_cache_bytes = cache.bytes();
-  run_counts.arena_peak_bytes = program->arena_peak_bytes();
-  run_counts.weight_bytes = session.weights().bytes();
-  run_counts.allocated = program->allocated();
-  return run_counts;
+  return figure(*program, cache);
+}
+
+RunCounts count_run(const Session& session, const Workload& workload) {
+  return after_run(session, workload, [&](const Program& program, const KvCache& cache) {
+    RunCounts run_counts;
+    for (const ProgramBlock& block : program.blocks()) {
+      for (const StepCount& count : block.counts) run_counts.matrix_flops += count.matrix_flops;
+    }
+    run_counts.kv_cache_bytes = cache.bytes();
+    run_counts.arena_peak_bytes = program.arena_peak_bytes();
+    run_counts.weight_bytes = session.weights().bytes();
+    run_counts.allocated = program.allocated();
+    return run_counts;
+  });
 }
 
 /// Bytes that the one kernel of attention reads and writes, in all layers.
 Integer attention_bytes_of_run(const Session& session, const Workload& workload) {
-  const ModelInputs inputs = random_inputs(session.spec(), workload, 1);
-  const Lengths lengths = lengths_of_workload(workload);
-  KvCache cache = session.make_cache(lengths);
-  cache.fill(1);
-  const auto program = session.program(workload.phase, inputs, lengths, cache);
-  program->run();
-  Integer bytes = 0;
-  for (const ProgramBlock& block : program->blocks()) {
-    for (std::size_t i = 0; i < block.steps.size(); ++i) {
-      if (block.steps[i].node->component.part == Part::attention_core)
-        bytes += block.counts[i].bytes;
+  return after_run(session, workload, [](const Program& program, const KvCache& /*cache*/) {
+    Integer bytes = 0;
+    for (const ProgramBlock& block : program.blocks()) {
+      for (std::size_t i = 0; i < block.steps.size(); ++i) {
+        const bool attends = block.steps[i].node->component.part == Part::attention_core;
+        if (attends) bytes += block.counts[i].bytes;
+      }
     }
-  }
-  return bytes;
+    return bytes;
+  });
 }
 
 /// The bytes that the graph's formulas count for it.

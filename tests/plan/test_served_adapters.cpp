@@ -111,7 +111,7 @@ TEST_CASE("tokens of one request share its adapter") {
   const double one =
       static_cast<double>(kAdapterBytes) / (rates.memory_bytes_per_s * rates.efficiency.memory);
   const auto seconds = [&](std::int64_t adapters) {
-    return planner.prefill_time(tensor_parallel(1), 64, 0, adapters).weights_s;
+    return planner.prefill_time(tensor_parallel(1), 64, 0, adapters).weights.all;
   };
   CHECK(seconds(32) - seconds(1) == doctest::Approx(31 * one).epsilon(1e-6));
   CHECK(seconds(64) == seconds(32));

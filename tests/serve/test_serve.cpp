@@ -62,9 +62,9 @@ TEST_CASE("a chunked prompt does the attention of a whole one") {
   double chunks_s = 0;
   for (std::int64_t past = 0; past < 8192; past += 512) {
     const PassTime time = planner.prefill_time(degrees(1), 512, past);
-    chunks_s += time.weights_s + time.sequences_s + time.communication_s;
+    chunks_s += time.over_tokens().all + time.sequences.all;
   }
-  chunks_s += planner.decode_time(degrees(1), 1, 0).head_s;
+  chunks_s += planner.decode_time(degrees(1), 1, 0).head.all;
   const ServeFigures figures = simulate(question, degrees(1)).figures;
   CHECK(figures.steps == 16);
   CHECK(!figures.tpot);
@@ -130,8 +130,8 @@ TEST_CASE("a shared prefix is computed once and held once") {
   Planner planner = planner_of(question);
   const PassTime rest = planner.prefill_time(degrees(1), 1024, 3072);
   const ServedPlan shared = simulate(question, degrees(1));
-  const double rest_s = rest.weights_s + rest.sequences_s + rest.communication_s +
-                        planner.decode_time(degrees(1), 1, 0).head_s;
+  const double rest_s =
+      rest.over_tokens().all + rest.sequences.all + planner.decode_time(degrees(1), 1, 0).head.all;
   CHECK(shared.figures.ttft.mean == doctest::Approx(rest_s).epsilon(1e-9));
   question.limits.prefix_hit = 0;
   CHECK(simulate(question, degrees(1)).cache.requests < shared.cache.requests / 3);

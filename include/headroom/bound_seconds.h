@@ -1,9 +1,9 @@
-// Seconds, and bounds on them. Internal to src/plan and src/serve.
+// Seconds of operators, and their bounds.
 #pragma once
 
 #include <algorithm>
 
-namespace headroom::detail {
+namespace headroom {
 
 /// Seconds, those of them in operators that arithmetic bounds, and the least that the rates of the
 /// datasheet allow.
@@ -41,4 +41,4 @@ struct BoundSeconds {
   }
 };
 
-}  // namespace headroom::detail
+}  // namespace headroom
