@@ -121,6 +121,8 @@ if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/models_fit.py $<TARGET_FILE:headroom>)
   integration_test(style.letters
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/letters.py $<TARGET_FILE:headroom>)
+  # In a new build CTest knows no times: those of a minute or more start first, beside the others.
+  set_tests_properties(published faults schema PROPERTIES COST 100)
 endif()
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_BUILD_TYPE STREQUAL "Release"

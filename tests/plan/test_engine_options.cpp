@@ -102,22 +102,24 @@ std::vector<PlanQuestion> training_questions(const Model& model) {
   return all;
 }
 
-/// Options and values that the engine's list lacks in any of the commands.
+/// Options and values that the engine's list lacks in any of the commands: of every question with
+/// one plan, and of every plan with one question.
 std::set<std::string> unknown_in_commands(Engine engine, std::set<std::string>& seen) {
   const EngineOptions options = engine_options(engine);
   const bool serves = info(engine).purpose == Purpose::serve;
   std::set<std::string> unknown;
+  const auto check = [&](const PlanQuestion& question, const PlanChoice& choice) {
+    const EngineCommand command = engine_command(engine, question, choice);
+    for (const std::string& word : unknown_options(options, command.text, seen)) {
+      unknown.insert(word);
+    }
+  };
   for (const char* const name : kModels) {
     const Model model = load_model(name);
-    for (const PlanQuestion& question :
-         serves ? serving_questions(model) : training_questions(model)) {
-      for (const PlanChoice& choice : choices()) {
-        const EngineCommand command = engine_command(engine, question, choice);
-        for (const std::string& word : unknown_options(options, command.text, seen)) {
-          unknown.insert(word);
-        }
-      }
-    }
+    const auto questions = serves ? serving_questions(model) : training_questions(model);
+    const auto plans = choices();
+    for (const PlanQuestion& question : questions) check(question, plans.front());
+    for (const PlanChoice& choice : plans) check(questions.front(), choice);
   }
   return unknown;
 }

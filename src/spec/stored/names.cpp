@@ -118,10 +118,25 @@ ConcreteRule numbered(ConcreteRule rule, std::string_view number) {
 template <class Visit>
 void for_each_rule(const NameTable& table, Visit visit) {
   for (const auto& rules : table.rules) {
-    for (const NameRule& rule : rules) {
-      for (const ConcreteRule& concrete : concrete_rules(rule)) visit(concrete);
-    }
+    for (const NameRule& rule : rules) visit(rule);
   }
+}
+
+/// `path` without "weight" or "bias" at its end.
+std::string_view without_kind(std::string_view path) {
+  for (const std::string_view kind : kKinds) {
+    if (path.ends_with(kind)) return path.substr(0, path.size() - kind.size());
+  }
+  return path;
+}
+
+/// Returns false if no concrete rule of `rule` matches `path`. Rejects most rules without a copy of
+/// their text.
+bool may_match(std::string_view path, const NameRule& rule) {
+  const std::string_view text = rule.canonical;
+  if (text.find('{') != std::string_view::npos) return true;
+  if (text.ends_with('%')) return without_kind(path).ends_with(text.substr(0, text.size() - 1));
+  return text.find('%') != std::string_view::npos || path.ends_with(text);
 }
 
 }  // namespace
@@ -169,9 +184,12 @@ std::optional<ExtraKind> extra_kind(const NameTable& table, std::string_view nam
 std::vector<StoredName> find_stored_names(const NameTable& table, std::string_view path) {
   std::vector<StoredName> names;
   const std::string_view number = number_in(path);
-  for_each_rule(table, [&](const ConcreteRule& general) {
-    const ConcreteRule rule = numbered(general, number);
-    if (prefix_of(path, rule.canonical)) names.push_back(rule.stored);
+  for_each_rule(table, [&](const NameRule& general) {
+    if (!may_match(path, general)) return;
+    for (const ConcreteRule& concrete : concrete_rules(general)) {
+      const ConcreteRule rule = numbered(concrete, number);
+      if (prefix_of(path, rule.canonical)) names.push_back(rule.stored);
+    }
   });
   return names;
 }
@@ -189,12 +207,14 @@ std::vector<std::string> stacked_paths(const NameTable& table, std::string_view 
   // Layers of other kinds may use one pattern: among weights of one part, take the path most like
   // this one.
   std::map<std::uint8_t, std::string> parts;
-  for_each_rule(table, [&](const ConcreteRule& rule) {
-    const StoredLayout& layout = rule.stored.layout;
-    if (rule.stored.pattern != name.pattern || layout.stacking == Stacking::alone) return;
-    const std::string found = path_in_stack_of(path, rule.canonical);
-    std::string& best = parts[layout.part];
-    if (best.empty() || likeness(found, path) > likeness(best, path)) best = found;
+  for_each_rule(table, [&](const NameRule& general) {
+    if (general.layout.stacking == Stacking::alone) return;
+    for (const ConcreteRule& rule : concrete_rules(general)) {
+      if (rule.stored.pattern != name.pattern) continue;
+      const std::string found = path_in_stack_of(path, rule.canonical);
+      std::string& best = parts[general.layout.part];
+      if (best.empty() || likeness(found, path) > likeness(best, path)) best = found;
+    }
   });
   std::vector<std::string> paths;
   paths.reserve(parts.size());
