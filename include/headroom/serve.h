@@ -75,8 +75,8 @@ struct SchedulerLimits {
 
 // Drafters of speculative decoding.
 
-/// A module for multi-token prediction: one more layer of the model, and its head (arXiv
-/// 2412.19437, section 2.2).
+/// A module for multi-token prediction: a projection that joins a token's embedding to the last
+/// hidden state, one more layer of the model, and its head (arXiv 2412.19437, section 2.2).
 struct PredictionModule {};
 /// Text that occurred before, at no cost.
 struct NgramLookup {};

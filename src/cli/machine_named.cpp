@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "headroom/error.h"
 #include "headroom/machine_names.h"
 #include "output.h"
@@ -23,6 +25,10 @@ MachineProfile catalogue_machine(const std::string& name) {
   if (name == "here") {
     throw_invalid_input("\"here\" is this machine, but a machine of the catalogue is needed",
                         "`headroom machines` lists them; a machine's JSON file is possible, too");
+  }
+  if (name.find(',') != std::string::npos && !std::filesystem::exists(name)) {
+    throw_invalid_input(fmt::format("\"{}\" names several machines, and one is needed", name),
+                        "`headroom fit MODEL --machines LIST` compares several");
   }
   const std::string meant = machine_meant(name);
   if (meant != name) write_notes({fmt::format("{} was taken as the machine {}", name, meant)});

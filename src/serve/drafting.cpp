@@ -31,6 +31,37 @@ Integer layer_bytes(Planner& planner, PlanChoice choice) {
   return stages[stages.size() < 2 ? 0 : stages.size() - 2];
 }
 
+std::int64_t hidden_size(const Planner& planner) { return planner.spec().hidden_size; }
+
+/// Values that join a token's embedding to the last hidden state: a projection of both to one
+/// (arXiv 2412.19437, equation 21) and their norms. Every rank holds all of them, in the
+/// activations' type (eh_proj, enorm and hnorm in vLLM's models/deepseek_mtp.py).
+Integer joining_values(const Planner& planner) {
+  const Integer width = hidden_size(planner);
+  return 2 * width * width + 2 * width;
+}
+
+Integer joining_bytes(const Planner& planner) {
+  return bytes_of(planner.query().dtype) * joining_values(planner);
+}
+
+/// One token of each of `sequences` sequences through that projection, by the device's rates.
+BoundSeconds joining_seconds(const Planner& planner, std::int64_t sequences) {
+  const DeviceRates& rates = planner.rates();
+  const auto width = static_cast<double>(hidden_size(planner));
+  const auto tokens = static_cast<double>(sequences);
+  const auto type_bytes = static_cast<double>(bytes_of(planner.query().dtype));
+  const double arithmetic_s = tokens * 4 * width * width / rates.flops_per_s;
+  const double memory_s =
+      (static_cast<double>(joining_bytes(planner)) + tokens * 3 * width * type_bytes) /
+      rates.memory_bytes_per_s;
+  const double reached_arithmetic_s = arithmetic_s / rates.efficiency.matrix;
+  const double reached_memory_s = memory_s / rates.efficiency.memory;
+  return {rates.kernel_s + std::max(reached_arithmetic_s, reached_memory_s),
+          reached_arithmetic_s > reached_memory_s ? reached_arithmetic_s : 0,
+          std::max(arithmetic_s, memory_s)};
+}
+
 PlanQuery draft_query(PlanQuery query) {
   query.weights.reset();
   query.arithmetic.reset();
@@ -88,12 +119,12 @@ void DraftCosts::set_costs(const PredictionModule& /*module*/, Planner& planner,
   const auto layers = static_cast<double>(layers_of(planner));
   propose_ = SampledFunction(kTokenStep, [&planner, choice, layers](std::int64_t sequences) {
     const PassTime step = planner.decode_time(choice, sequences, 0);
-    return 1 / layers * step.over_tokens() + step.head;
+    return joining_seconds(planner, sequences) + 1 / layers * step.over_tokens() + step.head;
   });
   propose_cache_ = SampledFunction(kPastStep, [&planner, choice, layers](std::int64_t past_len) {
     return 1 / layers * planner.decode_time(choice, 1, past_len).sequences;
   });
-  weight_bytes_ = layer_bytes(planner, choice);
+  weight_bytes_ = layer_bytes(planner, choice) + joining_bytes(planner);
   // An engine's own rule may count the module's layer already.
   if (!planner.query().kv_cache.drafter_layers) cache_share_ = 1 / layers;
 }

@@ -155,6 +155,16 @@ void refuse_address(const std::string& name) {
           : fmt::format("name {}, or download its config.json and name the file", repository));
 }
 
+/// Where to look for a name that is close to none: presets with its first word in theirs.
+std::string where_to_look(const std::string& name, const std::vector<std::string>& known) {
+  const std::string word = detail::lower_case(name.substr(0, name.find_first_of("-_. 0123456789")));
+  const bool in_some = word.size() > 1 && std::ranges::any_of(known, [&](const std::string& one) {
+                         return one.find(word) != std::string::npos;
+                       });
+  return fmt::format("list the presets with `headroom presets{}`, or give a config.json",
+                     in_some ? " " + word : std::string());
+}
+
 [[noreturn]] void throw_unknown(const std::string& name, const LocalModels& local) {
   refuse_address(name);
   const auto broken = std::ranges::find(local.problems, name, &StoreProblem::name);
@@ -163,11 +173,11 @@ void refuse_address(const std::string& name) {
   }
   if (detail::names_a_file(name)) detail::throw_no_such_file(name);
   std::string guess = detail::hint_before_quantisation(name);
-  if (guess.empty()) guess = suggestion(name, known_names(local));
-  throw Error(
-      ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
-      name.empty() ? "the empty name" : name,
-      guess.empty() ? "list the presets with `headroom presets`, or give a config.json" : guess);
+  const std::vector<std::string> known = known_names(local);
+  if (guess.empty()) guess = suggestion(name, known);
+  if (guess.empty()) guess = where_to_look(name, known);
+  throw Error(ErrorCode::invalid_input, "is not a preset, and no such file or folder exists",
+              name.empty() ? "the empty name" : name, guess);
 }
 
 /// Refuses a folder without config.json, by what lies there.
