@@ -155,14 +155,14 @@ void refuse_address(const std::string& name) {
           : fmt::format("name {}, or download its config.json and name the file", repository));
 }
 
-/// Where to look for a name that is close to none: presets with its first word in theirs.
+/// Where to look for a name that is close to none: presets that begin with its first word.
 std::string where_to_look(const std::string& name, const std::vector<std::string>& known) {
   const std::string word = detail::lower_case(name.substr(0, name.find_first_of("-_. 0123456789")));
-  const bool in_some = word.size() > 1 && std::ranges::any_of(known, [&](const std::string& one) {
-                         return one.find(word) != std::string::npos;
-                       });
+  const bool begins_some =
+      word.size() > 2 &&
+      std::ranges::any_of(known, [&](const std::string& one) { return one.starts_with(word); });
   return fmt::format("list the presets with `headroom presets{}`, or give a config.json",
-                     in_some ? " " + word : std::string());
+                     begins_some ? " " + word : std::string());
 }
 
 [[noreturn]] void throw_unknown(const std::string& name, const LocalModels& local) {
