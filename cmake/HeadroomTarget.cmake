@@ -57,10 +57,11 @@ function(headroom_unity target files)
 endfunction()
 
 # headroom_optimize(TARGET LEVEL): the optimisation level, such as O1, for code that gains nothing
-# from CMake's -O3 and only compiles longer. Such code can afford checked library calls and stacks.
+# from CMake's -O3 and only compiles longer. Such code can afford checked library calls and stacks;
+# the checks need an optimised build.
 function(headroom_optimize target level)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-${level}>)
-  if(NOT HEADROOM_SANITIZE AND NOT HEADROOM_FUZZ)
+  if(NOT level STREQUAL "O0" AND NOT HEADROOM_SANITIZE AND NOT HEADROOM_FUZZ)
     # Some systems' compilers define a lower level of their own.
     target_compile_options(${target} PRIVATE
       $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong>)

@@ -101,6 +101,13 @@ void refuse_trace(const FitCommand& fit) {
   }
 }
 
+/// Throws Error{invalid_input} for groups without states to shard.
+void refuse_zero_ranks(const FixedDegrees& fixed) {
+  if (fixed.step.zero_ranks == 0 || fixed.zero.value_or(Zero::none) != Zero::none) return;
+  throw_invalid_input("--zero-ranks divides the states that ZeRO shards, and stage 0 shards none",
+                      "add --zero 1, 2 or 3, or leave out --zero-ranks");
+}
+
 void run_timeline(const PlanOptions& options) {
   ReportOutput output(options.output);
   AskedPlan plan = plan_of(options, SpeedNeed::required);
@@ -111,6 +118,7 @@ void run_timeline(const PlanOptions& options) {
 void run_fit(FitCommand& fit, const Command& command, int& status) {
   PlanOptions& options = fit.options;
   refuse_ignored_options(options);
+  refuse_zero_ranks(options.fixed);
   // The options that compare machines ask for all of them, not for the user's.
   if (std::ranges::none_of(fit.choice.all, &Option::is_given)) fill_in_machine(options.machine);
   refuse_trace(fit);
