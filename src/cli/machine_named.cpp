@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "headroom/error.h"
 #include "headroom/machine_names.h"
@@ -26,7 +27,8 @@ MachineProfile catalogue_machine(const std::string& name) {
     throw_invalid_input("\"here\" is this machine, but a machine of the catalogue is needed",
                         "`headroom machines` lists them; a machine's JSON file is possible, too");
   }
-  if (name.find(',') != std::string::npos && !std::filesystem::exists(name)) {
+  std::error_code failed;  // of a name that no file can have
+  if (name.find(',') != std::string::npos && !std::filesystem::exists(name, failed)) {
     throw_invalid_input(fmt::format("\"{}\" names several machines, and one is needed", name),
                         "`headroom fit MODEL --machines LIST` compares several");
   }
