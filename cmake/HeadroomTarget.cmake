@@ -68,19 +68,23 @@ function(headroom_optimize target level)
   endif()
 endfunction()
 
-# headroom_compile_quickly(TARGET): with sanitizers the target compiles at -O0, in half the time; for
-# code that mostly waits for the modules below it.
+# headroom_compile_quickly(TARGET): with sanitizers the target compiles at -O0, in half the time, with
+# the precompiled headers of that level; for code that mostly waits for the modules below it.
 function(headroom_compile_quickly target)
   if(HEADROOM_SANITIZE)
     target_compile_options(${target} PRIVATE -O0)
+    get_target_property(headers ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+    if(headers STREQUAL "headroom_headers_O1")
+      headroom_precompile(${target} O0)
+    endif()
   endif()
 endfunction()
 
 # headroom_precompile(TARGET LEVEL): compiles the target with the precompiled headers of its level,
 # one for all modules; the standard library, fmt and the headers of the graph take seconds in every
 # unit. (nlohmann's json would cost units without it as much as it saves the others.) Sources
-# include what they use all the same: CI's build with clang, with CMAKE_DISABLE_PRECOMPILE_HEADERS,
-# holds them to it.
+# include what they use all the same: CI's clang-tidy, which reads no precompiled headers, holds them
+# to it.
 function(headroom_precompile target level)
   set(headers headroom_headers_${level})
   if(NOT TARGET ${headers})
@@ -98,6 +102,9 @@ function(headroom_precompiled_headers target level)
   target_link_libraries(${target} PRIVATE fmt::fmt)
   headroom_settings(${target})
   headroom_optimize(${target} ${level})
+  if(level STREQUAL "O0")
+    headroom_compile_quickly(${target})
+  endif()
   headroom_precompile_own(${target} <fmt/format.h> ${ARGN})
 endfunction()
 

@@ -147,6 +147,16 @@ struct LatentAttentionSpec {
   double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
 };
 
+/// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
+/// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
+/// `of_heads`: by scale · ln(position) + bias, two trained numbers per head (Mistral Large 4).
+struct TemperatureTuning {
+  enum class From { zero, one, of_heads };
+  double floor_scale = 8192;
+  double scale = 0.1;
+  From from = From::one;
+};
+
 /// Layer whose indexer chooses the keys: this one, or the last one before it with an indexer
 /// (GLM-5.2).
 enum class IndexerPlace { here, earlier_layer };
@@ -164,6 +174,10 @@ struct IndexerSpec {
   /// together choose single keys.
   std::int64_t block_size = 1;
   std::int64_t local_blocks = 0;
+  /// Its queries are a projection of hidden states after this norm, in place of MLA's compressed
+  /// queries (Mistral Large 4).
+  std::optional<NormSpec> query_norm{};
+  std::optional<TemperatureTuning> temperature{};  ///< of its queries
 
   [[nodiscard]] bool chooses_blocks() const noexcept { return block_size > 1; }
 };
@@ -221,15 +235,6 @@ struct DisentangledSpec {
 struct TransformerXlSpec {
   std::int64_t most_distant = 0;  ///< greater distances are clamped to it; 0: none are
   static constexpr std::int64_t kSegments = 2;
-};
-
-/// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
-/// Positions count from 1 in Llama 4, in layers without RoPE, and from 0 in Ministral 3.
-struct TemperatureTuning {
-  enum class From { zero, one };
-  double floor_scale = 8192;
-  double scale = 0.1;
-  From from = From::one;
 };
 
 /// Decay of a gated delta layer's state: one number per head, or one per key dimension of each head

@@ -27,9 +27,16 @@ enum class FfnKind { none, plain, gated, channel_mix, matrix };
 enum class RecurrentCell { rnn, lstm, gru };
 
 /// Router scores to expert weights: softmax over all experts, sigmoid of each, softmax over the
-/// selected ones, PhiMoE's SparseMixer (arXiv 2409.12136; 2 experts only), or √softplus of each
-/// (DeepSeek-V4).
-enum class RouterScoring { softmax, sigmoid, softmax_of_chosen, sparse_mixer, sqrt_softplus };
+/// selected ones, sigmoid of each selected one (Kolibri 1), PhiMoE's SparseMixer (arXiv 2409.12136;
+/// 2 experts only), or √softplus of each (DeepSeek-V4).
+enum class RouterScoring {
+  softmax,
+  sigmoid,
+  softmax_of_chosen,
+  sigmoid_of_chosen,
+  sparse_mixer,
+  sqrt_softplus,
+};
 /// Rule that selects experts: the best scores, or a stored table by token id (DeepSeek-V4), in
 /// which case scores only weight them.
 enum class ExpertSelection { best_scores, token_table };

@@ -64,7 +64,7 @@ struct RopeSpec {
   double attention_factor = 1;        ///< multiplies cos and sin: yarn, longrope
   double short_attention_factor = 1;  ///< longrope, within the original context
   double mscale_all_dim = 0;      ///< yarn: MLA multiplies its softmax scale by the square (0: no)
-  double query_scaling_beta = 0;  ///< yarn: scale of Ministral 3's TemperatureTuning (0: none)
+  double query_scaling_beta = 0;  ///< scale of Ministral 3's TemperatureTuning (0: none)
   std::vector<double> short_factors{};  ///< longrope (arXiv 2402.13753), one per pair
   std::vector<double> long_factors{};   ///< longrope, beyond the original context
 };

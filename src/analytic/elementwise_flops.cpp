@@ -41,6 +41,12 @@ ElementwiseFlops router_flops(const RouterSelect& op) {
       backward = sigmoid.backward * scores;
       break;
     }
+    case RouterScoring::sigmoid_of_chosen: {
+      const ElementFlops sigmoid = activation_flops(ActivationKind::sigmoid);
+      forward = sigmoid.forward * chosen;
+      backward = sigmoid.backward * chosen;
+      break;
+    }
     case RouterScoring::sqrt_softplus:
       forward = kSqrtSoftplusFlops.forward * scores;
       backward = kSqrtSoftplusFlops.backward * scores;
@@ -248,7 +254,11 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const Rotary& op) const { return each(op.elements(), kRotaryFlops); }
   ElementwiseFlops operator()(const Clamp& op) const { return each(op.elements, {2, 1}); }
   ElementwiseFlops operator()(const TemperatureScale& op) const {
-    return each(op.heads.elements(), {1, 1});
+    const bool of_heads = op.tuning.from == TemperatureTuning::From::of_heads;
+    const ElementwiseFlops factors =
+        each(op.heads.rows * op.heads.heads, of_heads ? ElementFlops{2, 2} : ElementFlops{});
+    const ElementwiseFlops products = each(op.heads.elements(), {1, 1});
+    return {factors.forward + products.forward, factors.backward + products.backward};
   }
   ElementwiseFlops operator()(const LatentConcat& op) const {
     return {{},

@@ -14,7 +14,7 @@ Expr dim_of_index(const StackContext& stack) { return Integer{stack.attention->i
 }  // namespace
 
 std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, TensorId hidden,
-                                                 TensorId compressed_queries) {
+                                                 TensorId queries) {
   const auto& indexer = stack.attention->indexer;
   if (!indexer) return std::nullopt;
   switch (indexer->place) {
@@ -23,28 +23,44 @@ std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, Tens
     case IndexerPlace::here:
       break;
   }
-  const TensorId queries = index_queries(stack, compressed_queries, {});
+  if (const auto& spec = indexer->query_norm) {
+    queries = norm(*spec, "attention.indexer.query_norm",
+                   Norm{*spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
+  }
+  const TensorId index = index_queries(stack, queries, {});
   const TensorId keys = index_keys(stack, hidden);
-  return choose_keys(stack, hidden, queries, keys, 1);
+  return choose_keys(stack, hidden, index, keys, 1);
 }
 
-TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId compressed_queries,
+TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId queries,
                                      const Expr& first_rotary) {
   const Expr heads = heads_of_index(stack);
   const Expr dim = dim_of_index(stack);
   const Expr width = heads * dim;
-  const TensorId queries =
-      project(stack, Part::attention_indexer, {"attention.indexer.query", width},
-              WeightRole::attention, LinearBias::absent, compressed_queries);
+  TensorId projected = project(stack, Part::attention_indexer, {"attention.indexer.query", width},
+                               WeightRole::attention, LinearBias::absent, queries);
+  const HeadRows rows{stack.rows(), width, {}, heads, dim};
+  if (const auto& temperature = stack.attention->indexer->temperature) {
+    projected = scaled_queries({rows, stack.tokens, *temperature}, Part::attention_indexer,
+                               "attention.indexer.query.temperature", projected);
+  }
+  if (!stack.attention->rotary) return projected;
   RopeSpec rope = stack.attention->rope.value_or(stack.position->rope);
   if (stack.attention->latent) rope.layout = stack.attention->indexer->rope_layout;
-  const Rotary rotary{{stack.rows(), width, {}, heads, dim},
-                      first_rotary,
-                      first_rotary.is_zero() ? Expr(Symbol::qk_rope_head_dim) : dim - first_rotary,
-                      stack.tokens,
-                      rope};
-  return emit_in_place(Part::attention_indexer, "attention.indexer.query.rotary", rotary,
-                       {queries});
+  const Expr rotary_dim = first_rotary.is_zero() ? stack.heads.rope : dim - first_rotary;
+  return emit_in_place(Part::attention_indexer, "attention.indexer.query.rotary",
+                       Rotary{rows, first_rotary, rotary_dim, stack.tokens, rope}, {projected});
+}
+
+TensorId GraphBuilder::scaled_queries(const TemperatureScale& scale, Part part,
+                                      const std::string& path, TensorId queries) {
+  std::vector<WeightId> weights;
+  if (scale.tuning.from == TemperatureTuning::From::of_heads) {
+    for (const char* const name : {".scale", ".bias"}) {
+      weights.push_back(weight(part, path + name, {scale.heads.heads}, WeightRole::attention));
+    }
+  }
+  return emit_in_place(part, path, scale, {queries}, std::move(weights));
 }
 
 TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
@@ -54,11 +70,12 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
                           LinearBias::absent, hidden);
   const NormSpec spec{NormKind::layer_norm, true, 1e-6};
   keys = norm(spec, path + "_norm", Norm{spec, stack.rows(), dim, {}}, keys);
+  if (!stack.attention->rotary) return cached_index_keys(stack, keys);
   RopeSpec rope = stack.position->rope;
   rope.layout = stack.attention->indexer->rope_layout;
   const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
   keys = emit_in_place(Part::attention_indexer, path + ".rotary",
-                       Rotary{row, {}, Symbol::qk_rope_head_dim, stack.tokens, rope}, {keys});
+                       Rotary{row, {}, stack.heads.rope, stack.tokens, rope}, {keys});
   return cached_index_keys(stack, keys);
 }
 

@@ -9,8 +9,6 @@ namespace headroom::detail {
 namespace {
 
 const Expr kLatent = Symbol::kv_lora_rank;
-const Expr kRope = Symbol::qk_rope_head_dim;
-const Expr kNope = Symbol::qk_nope_head_dim;
 
 /// Fixes the softmax scale to that of the original heads, since latent vectors are wider.
 AttentionSpec with_scale_of_heads(AttentionSpec attention) {
@@ -56,21 +54,31 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
   const TensorId queries = latent_queries(stack, compressed);
   mark(graph_, expansion, LatentStep::expansion);
   const std::size_t keys = emitted(graph_);
-  TensorId latents = latent_keys(stack, hidden);
+  const bool shares = stack.attention->shares_key_values;
+  const bool rotary = stack.attention->rotary;
+  if (!shares) latents_[rotary] = latent_keys(stack, hidden);
   mark(graph_, keys, LatentStep::none);
   if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
-    return latent_output(stack, hidden, expanded_attention(stack, queries, latents, choice));
+    return latent_output(stack, hidden,
+                         expanded_attention(stack, queries, latents_.at(rotary), choice));
   }
-  const Expr width = kLatent + kRope;
-  const TensorId cache = key_value_cache(self_attention_parts(), Symbol::visible_keys, width);
-  const KvCacheAppend append{
-      stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
-  latents = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append, {latents, cache});
+  if (!shares) append_latents(stack);
   // Without a past, expanding the new tokens costs less than attention in the latent space.
   return latent_output(stack, hidden,
                        options_.phase == Phase::decode
-                           ? absorbed_attention(stack, queries, cache, choice)
-                           : expanded_attention(stack, queries, latents, choice));
+                           ? absorbed_attention(stack, queries, latent_caches_.at(rotary), choice)
+                           : expanded_attention(stack, queries, latents_.at(rotary), choice));
+}
+
+void GraphBuilder::append_latents(const StackContext& stack) {
+  const bool rotary = stack.attention->rotary;
+  const Expr width = kLatent + stack.heads.rope;
+  const TensorId cache = key_value_cache(self_attention_parts(), Symbol::visible_keys, width);
+  const KvCacheAppend append{
+      stack.rows() * width, {stack.rows(), width, {}, Integer{1}, width}, Integer{1}, width, {}};
+  latent_caches_[rotary] = cache;
+  latents_[rotary] = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append,
+                                   {latents_.at(rotary), cache});
 }
 
 TensorId GraphBuilder::latent_output(const StackContext& stack, TensorId hidden, TensorId context) {
@@ -102,21 +110,18 @@ TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId compre
                           {{"attention.query", heads.query_width()}},
                           attention.qkv_bias};
   TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
-  if (!attention.rotary) return queries;
-  const Rotary rotary{{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim},
-                      kNope,
-                      kRope,
-                      stack.tokens,
-                      stack.position->rope};
-  queries = emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
+  const HeadRows rows{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim};
+  if (attention.rotary) {
+    const Rotary rotary{rows, heads.nope, heads.rope, stack.tokens, stack.position->rope};
+    queries = emit_in_place(Part::attention_rotary, "attention.query.rotary", rotary, {queries});
+  }
   if (!attention.temperature) return queries;
-  return emit_in_place(Part::attention_qkv, "attention.query.temperature",
-                       TemperatureScale{rotary.heads, stack.tokens, *attention.temperature},
-                       {queries});
+  return scaled_queries({rows, stack.tokens, *attention.temperature}, Part::attention_qkv,
+                        "attention.query.temperature", queries);
 }
 
 TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
-  const Expr width = kLatent + kRope;
+  const Expr width = kLatent + stack.heads.rope;
   const LinearParts down{Part::attention_qkv,          "attention.key_value_a",
                          WeightRole::attention,        stack.rows(),
                          Symbol::hidden_size,          {{"attention.key_value_a", width}},
@@ -126,9 +131,9 @@ TensorId GraphBuilder::latent_keys(const StackContext& stack, TensorId hidden) {
   latents =
       norm(spec, "attention.key_value_a_norm", Norm{spec, stack.rows(), kLatent, width}, latents);
   if (!stack.attention->rotary) return latents;
-  const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, kRope},
+  const Rotary rotary{{stack.rows(), width, kLatent, Integer{1}, stack.heads.rope},
                       {},
-                      kRope,
+                      stack.heads.rope,
                       stack.tokens,
                       stack.position->rope};
   return emit_in_place(Part::attention_rotary, "attention.key.rotary", rotary, {latents});
@@ -138,7 +143,7 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
                                           TensorId latents, std::optional<TensorId> choice) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
+  const Expr expanded = heads.heads * (stack.heads.nope + heads.value_head_dim);
   const LinearParts up{Part::attention_qkv,
                        "attention.key_value",
                        WeightRole::attention,
@@ -146,10 +151,11 @@ TensorId GraphBuilder::expanded_attention(const StackContext& stack, TensorId qu
                        kLatent,
                        {{"attention.key_value", expanded}},
                        false,
-                       kLatent + kRope};
+                       kLatent + stack.heads.rope};
   const std::size_t expansion = emitted(graph_);
   const TensorId key_value = linear(up, latents, {kBatch, stack.tokens, expanded});
-  const LatentConcat concat{stack.rows(), heads.heads, kNope, kRope, heads.value_head_dim, kLatent};
+  const LatentConcat concat{stack.rows(),     heads.heads,          stack.heads.nope,
+                            stack.heads.rope, heads.value_head_dim, kLatent};
   const TensorId qkv =
       emit(Part::attention_qkv, "attention.qkv", concat, {queries, key_value, latents}, {},
            {kBatch, stack.tokens, heads.row_width()});
@@ -165,16 +171,17 @@ TensorId GraphBuilder::absorbed_attention(const StackContext& stack, TensorId qu
                                           TensorId cache, std::optional<TensorId> choice) {
   const AttentionSpec attention = with_scale_of_heads(*stack.attention);
   const HeadSizes& heads = stack.heads;
-  const Expr expanded = heads.heads * (kNope + heads.value_head_dim);
-  const Expr latent_width = heads.heads * (kLatent + kRope);
+  const Expr expanded = heads.heads * (stack.heads.nope + heads.value_head_dim);
+  const Expr latent_width = heads.heads * (kLatent + stack.heads.rope);
   const WeightId expansion = weight(Part::attention_qkv, "attention.key_value.weight",
                                     {expanded, kLatent}, WeightRole::attention);
   using Direction = HeadLinear::Direction;
   const TensorId latent_queries =
       emit(Part::attention_qkv, "attention.query.absorbed",
-           HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, kNope, kLatent, kRope},
+           HeadLinear{Direction::query_to_latent, stack.rows(), heads.heads, stack.heads.nope,
+                      kLatent, stack.heads.rope},
            {queries}, {expansion}, {kBatch, stack.tokens, latent_width});
-  AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + kRope, kLatent,
+  AttentionOperands operands{{kBatch, heads.heads, Integer{1}, kLatent + stack.heads.rope, kLatent,
                               stack.tokens, Symbol::visible_keys},
                              {latent_queries, cache},
                              KeySource::cache,

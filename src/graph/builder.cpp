@@ -295,10 +295,13 @@ Expr GraphBuilder::sized(Symbol symbol, std::int64_t value) const {
 }
 
 HeadSizes GraphBuilder::head_sizes(const AttentionSpec& attention) const {
+  const LatentAttentionSpec latent = attention.latent.value_or(LatentAttentionSpec{});
   return {sized(Symbol::num_attention_heads, attention.num_attention_heads),
           sized(Symbol::num_key_value_heads, attention.num_key_value_heads),
           sized(Symbol::head_dim, attention.head_dim),
-          sized(Symbol::value_head_dim, attention.value_head_dim)};
+          sized(Symbol::value_head_dim, attention.value_head_dim),
+          sized(Symbol::qk_nope_head_dim, latent.qk_nope_head_dim),
+          sized(Symbol::qk_rope_head_dim, latent.qk_rope_head_dim)};
 }
 
 Expr GraphBuilder::embedding_width() const {

@@ -364,10 +364,10 @@ class GraphBuilder : BuiltTensors {
   /// Masks the keys that the indexer left out. A fused kernel reads only the others.
   void read_chosen_keys(TensorId choice, AttentionOperands& operands) const;
   /// The mask of the keys that the layer's indexer, or the last one before it, chooses.
-  std::optional<TensorId> key_choice(const StackContext& stack, TensorId hidden,
-                                     TensorId compressed_queries);
-  TensorId index_queries(const StackContext& stack, TensorId compressed_queries,
-                         const Expr& first_rotary);
+  std::optional<TensorId> key_choice(const StackContext& stack, TensorId hidden, TensorId queries);
+  TensorId index_queries(const StackContext& stack, TensorId queries, const Expr& first_rotary);
+  TensorId scaled_queries(const TemperatureScale& scale, Part part, const std::string& path,
+                          TensorId queries);
   TensorId index_keys(const StackContext& stack, TensorId hidden);
   TensorId choose_keys(const StackContext& stack, TensorId hidden, TensorId queries, TensorId keys,
                        std::int64_t rate);
@@ -420,6 +420,7 @@ class GraphBuilder : BuiltTensors {
   TensorId latent_attention(const StackContext& stack, TensorId hidden);
   TensorId latent_queries(const StackContext& stack, TensorId compressed);
   TensorId latent_keys(const StackContext& stack, TensorId hidden);
+  void append_latents(const StackContext& stack);
   TensorId absorbed_attention(const StackContext& stack, TensorId queries, TensorId cache,
                               std::optional<TensorId> choice);
   TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents,

@@ -52,6 +52,8 @@ struct HeadSizes {
   Expr kv_heads;
   Expr head_dim;
   Expr value_head_dim;
+  Expr nope{};  ///< dimensions of an MLA head without and with RoPE
+  Expr rope{};
 
   [[nodiscard]] Expr query_width() const { return heads * head_dim; }
   [[nodiscard]] Expr key_width() const { return kv_heads * head_dim; }
@@ -209,6 +211,10 @@ struct BuiltTensors {
   std::map<std::int64_t, TensorId> kept_states_;  ///< in front of each layer (block connections)
   /// K and V of the last layer that projected them, by kind of window.
   std::map<WindowKind, AttentionOperands> key_values_;
+  /// MLA's latent vectors of the last layer with such a projection, or their cache: of layers
+  /// without and with RoPE.
+  std::map<bool, TensorId> latents_;
+  std::map<bool, TensorId> latent_caches_;
 };
 
 }  // namespace headroom::detail

@@ -326,6 +326,7 @@ class MegatronModel {
         words_.add("--moe-router-score-function", "sqrtsoftplus");
         miss(several && !experts.normalise, "weights of experts that do not sum to 1");
         break;
+      case RouterScoring::sigmoid_of_chosen:  // the choice adds its bias before the sigmoids
       case RouterScoring::sparse_mixer:
         miss(true, "the router");
         break;

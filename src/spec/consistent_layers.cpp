@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "headroom/error.h"
 
@@ -102,10 +103,11 @@ bool has_keys_of(const AttentionSpec& attention, const AttentionSpec& other) {
 }
 
 void require_keys_to_share(const StackSpec& stack, const std::string& file) {
-  std::map<WindowKind, std::int64_t> last_with_keys;
+  // Latent vectors with and without a rotary key are of two kinds.
+  std::map<std::pair<WindowKind, bool>, std::int64_t> last_with_keys;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
     const AttentionSpec& attention = stack.attention_of(stack.variant(layer));
-    const WindowKind kind = attention.window.kind;
+    const std::pair kind{attention.window.kind, attention.latent && attention.rotary};
     if (!attention.shares_key_values) {
       last_with_keys[kind] = layer;
       continue;
@@ -116,7 +118,7 @@ void require_keys_to_share(const StackSpec& stack, const std::string& file) {
                   fmt::format("layer {} shares the keys of an earlier layer of its kind, and there "
                               "is none",
                               layer),
-                  file, "lower num_kv_shared_layers, or change layer_types");
+                  file, "begin with a layer of this kind that has keys of its own");
     }
     if (!has_keys_of(attention, stack.attention_of(stack.variant(shared->second)))) {
       throw Error(ErrorCode::invalid_input,

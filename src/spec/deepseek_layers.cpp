@@ -91,6 +91,11 @@ void require_groups(ConfigReader& config, const ExpertsSpec& experts) {
   if (experts.chosen_groups > experts.num_groups) {
     config.fail("topk_group", "is more than the number of groups", "use at most n_group");
   }
+  const std::int64_t eligible = experts.num_experts / experts.num_groups * experts.chosen_groups;
+  if (experts.num_experts_per_tok > eligible) {
+    config.fail("topk_group", fmt::format("leaves {} experts, fewer than a token has", eligible),
+                "raise it, or lower num_experts_per_tok");
+  }
 }
 
 void read_groups(ConfigReader& config, ExpertsSpec& experts, GroupLimit limit,

@@ -52,7 +52,6 @@ void read_yarn(ConfigReader& config, const PositionSpec& position, RopeSpec& rop
   rope.truncate = config.flag_or({"truncate"}, true);
   const double mscale = config.number_or({"mscale"}, 0);
   rope.mscale_all_dim = config.number_or({"mscale_all_dim"}, 0);
-  rope.query_scaling_beta = config.number_or({"llama_4_scaling_beta"}, 0);
   const bool both = mscale != 0 && rope.mscale_all_dim != 0;
   const double derived = both ? attention_scale(rope.factor, mscale) /
                                     attention_scale(rope.factor, rope.mscale_all_dim)
@@ -124,6 +123,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   rope.factor = config.number_or({"factor"}, 1);
   rope.low_freq_factor = config.number_or({"low_freq_factor"}, 1);
   rope.high_freq_factor = config.number_or({"high_freq_factor"}, 1);
+  rope.query_scaling_beta = config.number_or({"llama_4_scaling_beta"}, 0);
   const std::int64_t original = config.count_or({"original_max_position_embeddings"}, 0);
   if (original > 0) rope.original_max_position_embeddings = original;
   config.ignore({"max_position_embeddings"});  // no rule reads it here
@@ -169,11 +169,13 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   }
   rope.original_max_position_embeddings = config.count_or(
       {"original_max_position_embeddings"}, defaults.original_max_position_embeddings);
-  if (auto scaling = config.object("rope_scaling")) {
-    read_scaling(*scaling, position, head_dim, rope);
-  }
+  auto scaling = config.object("rope_scaling");
+  if (scaling) read_scaling(*scaling, position, head_dim, rope);
   auto parameters = defaults.by_layer_type ? std::nullopt : config.object("rope_parameters");
-  if (parameters) {
+  if (scaling && parameters) {
+    // Classes of transformers 4 read the first alone, and those of 5 prefer it.
+    config.ignore({"rope_parameters"});
+  } else if (parameters) {
     if (parameters->is_object("full_attention")) {
       config.fail("rope_parameters", "gives each kind of layer its own RoPE",
                   "write one RoPE: the layers of this family share it");

@@ -161,6 +161,14 @@ MODELS = {
         "num_layers": 2, "ffn_hidden_size": 72, "expert_ffn_hidden_size": 20, "moe_topk": 3,
         "n_routed_experts": 4, "zero_expert_num": 2, "q_lora_rank": 20, "kv_lora_rank": 16,
         "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "head_dim": 4, "v_head_dim": 12}),
+    "mistral_large4": ("MistralLarge4ForConditionalGeneration", {
+        "text_config": {**TEXT, **{key: value for key, value in LATENT.items()
+                                   if key != "q_lora_rank"},
+                        "num_key_value_heads": 4, "num_hidden_layers": 5, "index_topk": 6,
+                        "index_head_dim": 8, "index_n_heads": 3,
+                        "kv_source_layers": [0, 0, 2, 3, 2]},
+        "vision_config": {key: value for key, value in CLIP.items() if key != "projection_dim"}
+        | {"model_type": "pixtral", "head_dim": 8}}),
     "modernbert_decoder": ("ModernBertDecoderForCausalLM", {
         **ENCODER, "local_attention": 8, "norm_bias": True, "attention_bias": True}),
     "molmo2": ("Molmo2ForConditionalGeneration", {

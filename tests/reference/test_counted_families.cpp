@@ -390,6 +390,28 @@ TEST_CASE("MiniMax M3 caches index keys beside keys and values") {
   CHECK(use.reserved_bytes == 1126170624);
 }
 
+TEST_CASE(
+    "Mistral Large 4 caches latent vectors where they are projected, and index keys in each "
+    "layer") {
+  Workload workload;
+  workload.seq_len = 8;
+  const auto file = data_folder() / "towers/tiny/mistral_large4.config.json";
+  const ModelSpec spec = spec_of(read_json(file));
+  const Graph graph = build_graph(spec, graph_options(workload));
+  const auto use = kv_cache_use(spec, graph, workload, {}).value();
+  // Of five layers, two project 16 numbers and a rotary key of 4, and one without RoPE only the 16;
+  // index keys have 8.
+  const Integer per_token = 2 * (16 + 4) + 16 + 5 * 8;
+  CHECK(use.reserved_bytes == 4 * 8 * per_token);
+}
+
+TEST_CASE("Mistral Large 4 and Kolibri 1 have the parameters of their classes") {
+  // transformers 5.24 on torch's meta device: MistralLarge4Config and Kolibri1Config as they are.
+  CHECK(parameters_of({{"model_type", "mistral_large4"}}) == 1051822421536);
+  CHECK(parameters_of({{"model_type", "kolibri1"}}) == 78103055360);
+  CHECK_THROWS_AS((void)spec_of({{"model_type", "kolibri1"}, {"sliding_window", nullptr}}), Error);
+}
+
 TEST_CASE("an image encoder with a text decoder has the parameters of VisionEncoderDecoderModel") {
   // Classes of transformers 5.24 on torch's meta device. The first is TrOCR's base model.
   const nlohmann::json vit{{"model_type", "vit"}, {"image_size", 384}, {"qkv_bias", false}};

@@ -308,3 +308,29 @@ TEST_CASE("proportional RoPE spans the head, whatever part of it the family rota
   CHECK(usual.rotary_dim == 0);
   CHECK(usual.rotated_pairs == 3);
 }
+
+TEST_CASE("rope_scaling goes before rope_parameters, as in the classes") {
+  nlohmann::json config = tiny("llama");
+  config["rope_theta"] = 10000.0;
+  config["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 4.0}};
+  const RopeSpec alone = spec_of(config).position.rope;
+  config["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 500.0}};
+  const RopeSpec both = spec_of(config).position.rope;
+  CHECK(both.factor == alone.factor);
+  CHECK(both.theta == alone.theta);
+  config.erase("rope_scaling");
+  CHECK(spec_of(config).position.rope.factor == 2);
+}
+
+TEST_CASE(
+    "towers take the base of their RoPE from rope_parameters, where transformers 5 writes it") {
+  for (const char* const name : {"mistral3", "glm4v", "qwen2_5_vl"}) {
+    CAPTURE(name);
+    nlohmann::json config =
+        read_json(data_folder() / "towers/tiny" / (std::string(name) + ".config.json"));
+    config["vision_config"].erase("rope_theta");
+    CHECK(spec_of(config).tower->position.rope.theta == 10000);
+    config["vision_config"]["rope_parameters"] = {{"rope_theta", 15000.0}};
+    CHECK(spec_of(config).tower->position.rope.theta == 15000);
+  }
+}

@@ -123,6 +123,7 @@ class RowRouter {
         for (float& value : probabilities_) value = std::sqrt(softplus(value));
         break;
       case RouterScoring::softmax_of_chosen:
+      case RouterScoring::sigmoid_of_chosen:
       case RouterScoring::sparse_mixer:
         break;
     }
@@ -141,6 +142,9 @@ class RowRouter {
   void normalize(float* weights) const {
     if (spec_.scoring == RouterScoring::softmax_of_chosen) {
       softmax({.keys = args_.per_token, .visible = args_.per_token}, weights);
+    }
+    if (spec_.scoring == RouterScoring::sigmoid_of_chosen) {
+      std::transform(weights, weights + args_.per_token, weights, sigmoid);
     }
     float factor = static_cast<float>(spec_.scaling_factor);
     if (spec_.normalise) factor /= std::accumulate(weights, weights + args_.per_token, 0.0F);

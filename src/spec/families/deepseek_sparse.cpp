@@ -1,8 +1,9 @@
 // DeepSeek V3.2 and GLM-5: DeepSeek V3 with sparse attention, in which an indexer chooses the keys
 // of each query (arXiv 2512.02556).
+#include "deepseek_sparse.h"
+
 #include <algorithm>
 
-#include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
 #include "../gguf/latent_form.h"
@@ -43,44 +44,6 @@ std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layer
   return own;
 }
 
-/// Values of an indexer that a config may omit.
-struct IndexerDefaults {
-  std::int64_t num_heads = 64;
-  RopeLayout rope_layout = RopeLayout::half_split;
-};
-
-/// The lightning indexer, which chooses the keys of each query (arXiv 2512.02556).
-void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
-  StackSpec& stack = *spec.decoder;
-  IndexerSpec indexer;
-  indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
-  indexer.head_dim = config.size_or({"index_head_dim"}, 128);
-  indexer.top_k = config.size_or({"index_topk"}, 2048);
-  const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
-  indexer.rope_layout = config.flag_or({"indexer_rope_interleave"}, interleaves)
-                            ? RopeLayout::interleaved
-                            : RopeLayout::half_split;
-  if (stack.self_attention.latent->q_lora_rank == 0) {
-    config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
-                "give q_lora_rank a size");
-  }
-  stack.self_attention.indexer = indexer;
-  for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
-  vary_layers(stack, read_own_indexers(config, stack.num_layers), [](LayerVariant& variant) {
-    variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
-  });
-  // Later releases of transformers 5 write the second word.
-  const auto is_sparse = [](const std::string& type) {
-    return type == "deepseek_sparse_attention" || type == "indexed_attention";
-  };
-  if (!std::ranges::all_of(config.texts("layer_types"), is_sparse)) {
-    config.fail("layer_types", "names a layer without sparse attention",
-                "use deepseek_sparse_attention for every layer");
-  }
-  config.ignore({"num_nextn_predict_layers", "mlp_bias", "index_share_for_mtp_iteration",
-                 "moe_router_dtype"});
-}
-
 void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults = deepseek_defaults(202752);
   defaults.norm_eps = 1e-5;
@@ -100,6 +63,39 @@ void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
 }
 
 }  // namespace
+
+void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
+  StackSpec& stack = *spec.decoder;
+  IndexerSpec indexer;
+  indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
+  indexer.head_dim = config.size_or({"index_head_dim"}, 128);
+  indexer.top_k = config.size_or({"index_topk"}, 2048);
+  const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
+  indexer.rope_layout = config.flag_or({"indexer_rope_interleave"}, interleaves)
+                            ? RopeLayout::interleaved
+                            : RopeLayout::half_split;
+  indexer.query_norm = absent.query_norm;
+  indexer.temperature = absent.temperature;
+  if (!indexer.query_norm && stack.self_attention.latent->q_lora_rank == 0) {
+    config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
+                "give q_lora_rank a size");
+  }
+  stack.self_attention.indexer = indexer;
+  for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
+  vary_layers(stack, read_own_indexers(config, stack.num_layers), [](LayerVariant& variant) {
+    variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
+  });
+  // Later releases of transformers 5 write the second word.
+  const auto is_sparse = [](const std::string& type) {
+    return type == "deepseek_sparse_attention" || type == "indexed_attention";
+  };
+  if (!std::ranges::all_of(config.texts("layer_types"), is_sparse)) {
+    config.fail("layer_types", "names a layer without sparse attention",
+                "use deepseek_sparse_attention for every layer");
+  }
+  config.ignore({"num_nextn_predict_layers", "mlp_bias", "index_share_for_mtp_iteration",
+                 "moe_router_dtype"});
+}
 
 std::vector<Family> deepseek_sparse_families() {
   return {{.model_types = {"deepseek_v32"},

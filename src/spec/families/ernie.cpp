@@ -43,28 +43,22 @@ std::vector<bool> read_expert_layers(ConfigReader& config, std::int64_t num_laye
   return routed;
 }
 
-/// The least sum to divide by; settings of training and of its kernels.
+/// The least sum that weights are divided by, which no published one reaches.
+void require_tiny_least_sum(ConfigReader& config) {
+  constexpr double kMost = 1e-6;
+  if (config.number_or({"moe_norm_min"}, 0) <= kMost) return;
+  config.fail("moe_norm_min", "is a sum that weights of experts can have",
+              "use 1e-12, as the class");
+}
+
+/// Settings of training and of its kernels.
 void ignore_training_keys(ConfigReader& config) {
-  config.ignore({"moe_norm_min",
-                 "moe_capacity",
-                 "moe_aux_loss_lambda",
-                 "moe_z_loss_lambda",
-                 "moe_orthogonal_loss_lambda",
-                 "moe_group",
-                 "moe_norm_gate_logits",
-                 "moe_multimodal_dispatch_use_allgather",
-                 "moe_dense_experts_token_type_id",
-                 "moe_use_hard_gate",
-                 "moe_use_size_all2all",
-                 "moe_layer_feed_fake_token",
-                 "moe_fuse_experts",
-                 "modality_detach",
-                 "max_text_id",
-                 "rope_3d",
-                 "freq_allocation",
-                 "compression_ratio",
-                 "hidden_dropout_prob",
-                 "micro_batch_size"});
+  config.ignore({"moe_capacity", "moe_aux_loss_lambda", "moe_z_loss_lambda",
+                 "moe_orthogonal_loss_lambda", "moe_group", "moe_norm_gate_logits",
+                 "moe_multimodal_dispatch_use_allgather", "moe_dense_experts_token_type_id",
+                 "moe_use_hard_gate", "moe_use_size_all2all", "moe_layer_feed_fake_token",
+                 "moe_fuse_experts", "modality_detach", "max_text_id", "rope_3d", "freq_allocation",
+                 "compression_ratio", "hidden_dropout_prob", "micro_batch_size"});
 }
 
 void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
@@ -85,6 +79,7 @@ void read_ernie4_5_moe(ConfigReader& config, ModelSpec& spec) {
   set_experts(*spec.decoder, read_expert_layers(config, spec.decoder->num_layers), experts);
   config.expect_text("moe_gate", "topk");
   config.expect_flag("moe_use_aux_free", true);
+  require_tiny_least_sum(config);
   ignore_training_keys(config);
 }
 
@@ -177,7 +172,7 @@ void read_vl_experts(ConfigReader& config, ModelSpec& spec, std::int64_t shared_
   set_experts(stack, routed, experts);
   count_image_experts(spec, layers, stated_counts ? stated_counts->images : experts.num_experts,
                       widths.images);
-  config.ignore({"moe_norm_min"});
+  require_tiny_least_sum(config);
 }
 
 void read_ernie4_5_vl_text(ConfigReader& config, ModelSpec& spec) {

@@ -55,6 +55,7 @@ set(HEADROOM_FAMILIES
   jamba
   jina_embeddings
   kimi_linear
+  kolibri
   laguna
   layoutlmv3
   lfm2
@@ -72,6 +73,7 @@ set(HEADROOM_FAMILIES
   minimax
   minimax_m2
   minimax_m3
+  mistral_large4
   mixtral
   mllama
   modernbert

@@ -52,6 +52,7 @@ void read_phimoe(ConfigReader& config, ModelSpec& spec) {
   ExpertsSpec experts = read_experts(config, {{"num_local_experts", "num_experts"}, 16, 2});
   experts.intermediate_size = stack.ffn.intermediate_size;
   experts.scoring = RouterScoring::sparse_mixer;
+  config.expect_number("num_experts_per_tok", 2);  // the only number that SparseMixer has
   experts.jitter_eps = jitter;
   stack.ffn.experts = experts;
   config.ignore({"input_jitter_noise", "hidden_dropout", "lm_head_bias"});

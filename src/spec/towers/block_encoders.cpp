@@ -90,6 +90,7 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
   tower.position.kind = PositionKind::learned_and_rotary;
   tower.position.max_position_embeddings = tower.embedding.image->num_patches();
   tower.position.rope.axes = RopeAxes::rows_then_columns;
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
   StackSpec& stack = tower.stack;
   stack.num_layers = vision.layers_or({"depth"}, 24);
   stack.self_attention = multi_head_attention(vision, "num_heads",

@@ -131,7 +131,7 @@ TowerSpec read_clip(ConfigReader& vision, ModelSpec& spec) {
 TowerSpec read_pixtral(ConfigReader& vision, ModelSpec& spec) {
   constexpr double kEps = 1e-5;  // of the class, whatever the config says
   ClassSizes absent{1024, 4096, 24, 16, 1024, 16, kEps, ActivationKind::gelu};
-  const double theta = vision.number_or({"rope_theta"}, 10000);
+  const double theta = read_axial_theta(vision, 10000);
   TowerSpec tower = read_encoder(vision, absent);
   tower.embedding.image->patch_bias = false;
   tower.embedding.image->interpolation = PositionInterpolation::any_size;

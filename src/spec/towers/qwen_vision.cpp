@@ -40,6 +40,7 @@ TowerSpec read_tower(ConfigReader& vision, ConfigReader::Keys width, const QwenD
   tower.embedding.image = read_qwen_image(vision, absent.patch_size);
   tower.position.kind = PositionKind::rotary;
   tower.position.rope.axes = RopeAxes::rows_then_columns;
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
   tower.rule = ImageRule::rounded;
   StackSpec& stack = tower.stack;
   stack.num_layers = vision.layers_or({"depth"}, absent.layers);

@@ -11,6 +11,7 @@ from weights import read_safetensors
 
 BUFFERS = (
     "e_score_correction_bias",
+    "moe.router.expert_bias",
     "gate.expert_bias",
     "final_logits_bias",
     "ffn.gate.bias",

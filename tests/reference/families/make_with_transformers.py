@@ -46,6 +46,9 @@ def draw(model, seed):
             if name.endswith("tid2eid"):  # DeepSeek-V4's experts by token
                 chances = torch.rand(table.shape[0], model.config.n_routed_experts, generator=noise)
                 table.copy_(chances.argsort(-1)[:, : table.shape[1]])
+            if name.endswith("e_score_correction_bias"):
+                values = torch.randn(table.shape, generator=noise)
+                table.copy_((0.1 * values).bfloat16())
 
 
 def build(config, seed):
