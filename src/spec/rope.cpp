@@ -22,6 +22,7 @@ RopeScalingKind scaling_kind(ConfigReader& config) {
                                             {"proportional", RopeScalingKind::none},
                                             {"linear", RopeScalingKind::linear},
                                             {"dynamic", RopeScalingKind::dynamic},
+                                            {"xdrope", RopeScalingKind::dynamic},  // HunyuanOCR
                                             {"llama3", RopeScalingKind::llama3},
                                             {"yarn", RopeScalingKind::yarn},
                                             {"deepseek_yarn", RopeScalingKind::yarn},
@@ -145,7 +146,7 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
   // Keys left over from other kinds of scaling.
   config.ignore({"attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
                  "short_factor", "long_factor", "truncate", "finetuned", "attn_factor",
-                 "mrope_interleaved", "interleaved"});
+                 "mrope_interleaved", "interleaved", "xdrope_section"});
   config.finish();
 }
 

@@ -161,6 +161,19 @@ MODELS = {
         "num_layers": 2, "ffn_hidden_size": 72, "expert_ffn_hidden_size": 20, "moe_topk": 3,
         "n_routed_experts": 4, "zero_expert_num": 2, "q_lora_rank": 20, "kv_lora_rank": 16,
         "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "head_dim": 4, "v_head_dim": 12}),
+    "hunyuan_vl": ("HunYuanVLForConditionalGeneration", {
+        "text_config": {**TEXT, "head_dim": 12},
+        "vision_config": {**{key: SIGLIP[key] for key in ("hidden_size", "intermediate_size",
+                                                          "num_attention_heads",
+                                                          "num_hidden_layers", "patch_size")},
+                          "max_image_size": 20, "text_hidden_size": 48}}),
+    "minicpmv4_6": ("MiniCPMV4_6ForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "qwen3_5_text", "head_dim": 16,
+                        "num_hidden_layers": 4, "linear_num_key_heads": 2,
+                        "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+                        "linear_value_head_dim": 8},
+        "vision_config": {**SIGLIP, "num_hidden_layers": 3}, "insert_layer_id": 1,
+        "merger_times": 2}),
     "mistral_large4": ("MistralLarge4ForConditionalGeneration", {
         "text_config": {**TEXT, **{key: value for key, value in LATENT.items()
                                    if key != "q_lora_rank"},

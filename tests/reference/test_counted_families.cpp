@@ -405,6 +405,29 @@ TEST_CASE(
   CHECK(use.reserved_bytes == 4 * 8 * per_token);
 }
 
+TEST_CASE("HunyuanOCR has the parameters of its class, its text's keys beside the tower's config") {
+  const nlohmann::json rope{
+      {"type", "xdrope"}, {"alpha", 1000.0}, {"factor", 1.0}, {"xdrope_section", {16, 16, 16, 16}}};
+  const nlohmann::json vision{{"hidden_size", 1152},     {"intermediate_size", 4304},
+                              {"num_hidden_layers", 27}, {"num_attention_heads", 16},
+                              {"patch_size", 16},        {"max_image_size", 2048},
+                              {"spatial_merge_size", 2}, {"num_channels", 3}};
+  // HunYuanVLForConditionalGeneration of transformers 5.24 with these keys, on the meta device.
+  CHECK(parameters_of({{"model_type", "hunyuan_vl"},
+                       {"architectures", {"HunYuanVLForConditionalGeneration"}},
+                       {"hidden_size", 1024},
+                       {"intermediate_size", 3584},
+                       {"num_hidden_layers", 24},
+                       {"num_attention_heads", 16},
+                       {"num_key_value_heads", 8},
+                       {"head_dim", 128},
+                       {"attention_head_dim", 128},
+                       {"vocab_size", 120818},
+                       {"rope_scaling", rope},
+                       {"tie_word_embeddings", true},
+                       {"vision_config", vision}}) == 996208112);
+}
+
 TEST_CASE("Mistral Large 4 and Kolibri 1 have the parameters of their classes") {
   // transformers 5.24 on torch's meta device: MistralLarge4Config and Kolibri1Config as they are.
   CHECK(parameters_of({{"model_type", "mistral_large4"}}) == 1051822421536);

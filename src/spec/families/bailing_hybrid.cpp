@@ -6,6 +6,7 @@
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../state_space.h"
 #include "bailing.h"
 
 namespace headroom::detail {
@@ -117,6 +118,7 @@ void read_ling_3(ConfigReader& config, ModelSpec& spec) {
   spread_experts(config, stack, experts, 2);
   expect_ling_choices(config, experts);
   read_limits_of_layers(config, spec);
+  require_silu_to_run(spec);
   config.expect_text("score_function", "sigmoid");
   if (config.count_or({"num_nextn_predict_layers", "num_mtp_layers"}, 0) > 0) {
     spec.assumptions.emplace_back("the layers for multi-token prediction are left out");

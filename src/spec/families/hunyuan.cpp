@@ -190,6 +190,11 @@ std::vector<Family> hunyuan_families() {
                                                 .common = gguf_rms_norm_keys(),
                                                 .flags = {{"blk.0.attn_q.bias", "attention_bias"}},
                                                 .head_dim = GgufHeadDim::always}})},
+      {.model_types = {"hunyuan_vl_text"},  // inside HunyuanOCR
+       .classes = llama_classes("HunYuanVLText"),
+       .reader = read_hunyuan_v1_dense,
+       .names = llama_names({kHunyuan}),
+       .gguf = None("llama.cpp stores it under the name of Hunyuan")},
       {.model_types = {"hunyuan_v1_moe"},
        .classes = llama_classes("HunYuanMoEV1"),
        .reader = read_hunyuan_moe,

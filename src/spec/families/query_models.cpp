@@ -21,6 +21,7 @@ void read_aria_text(ConfigReader& config, ModelSpec& spec) {
       product(config, "moe_num_shared_experts", config.size_or({"moe_num_shared_experts"}, 2),
               experts.intermediate_size);
   experts.scoring = RouterScoring::softmax_of_chosen;
+  experts.activation = ActivationKind::silu;  // hidden_act is that of the shared experts
   spec.decoder->ffn.experts = experts;
   config.expect_flag("mlp_bias", false);  // of the shared experts alone
   config.ignore({"pretraining_tp"});

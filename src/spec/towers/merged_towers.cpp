@@ -1,0 +1,118 @@
+// Towers that merge patches with layers of their own, and are counted: MiniCPM-V 4.6 and
+// HunyuanOCR.
+#include <string>
+
+#include "tower_weights.h"
+#include "towers.h"
+
+namespace headroom::detail {
+namespace {
+
+constexpr auto kOfPatches = WeightRole::embedding;
+constexpr auto kOfMerger = WeightRole::projector;
+constexpr std::int64_t kMerged = 4;  // patches, two by two
+
+/// Side of the windows that the config merges; only two by two is known.
+void expect_two_by_two(ConfigReader& config, std::string_view key) {
+  const auto sides = config.sides_or(key, 2);
+  if (sides[0] == 2 && sides[1] == 2) return;
+  config.fail(key, "does not merge two by two patches", "write [2, 2]");
+}
+
+/// Attention within windows of patches, and a network that merges them, between two layers.
+void add_window_merger(TowerWeights& tower, ConfigReader& vision, const TowerLayers& layers) {
+  for (const char* const name : {"query", "key", "value", "output"}) {
+    tower.linear(std::string("window.attention.") + name, layers.width, layers.width,
+                 WeightRole::attention);
+  }
+  const std::int64_t merged = product(vision, "hidden_size", kMerged, layers.width);
+  const std::int64_t inner = product(vision, "intermediate_size", kMerged, layers.inner);
+  tower.norm(NormKind::layer_norm, "window.norm", layers.width);
+  tower.norm(NormKind::layer_norm, "window.merged_norm", merged);
+  tower.linear("window.up", merged, inner, WeightRole::mlp);
+  tower.linear("window.down", inner, layers.width, WeightRole::mlp);
+}
+
+/// A norm and a network of two layers on every four merged patches.
+void add_merger(TowerWeights& projector, const std::string& name, std::int64_t merged,
+                std::int64_t out) {
+  projector.norm(NormKind::layer_norm, name + ".norm", merged);
+  projector.linear(name + ".up", merged, merged, kOfMerger);
+  projector.linear(name + ".down", merged, out, kOfMerger);
+}
+
+}  // namespace
+
+void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 768);
+  layers.inner = vision.size_or({"intermediate_size"}, 3072);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 12);
+  if (config.flag_or({"drop_vision_last_layer"}, false)) --layers.count;
+  const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 16);
+  expect_two_by_two(vision, "window_kernel_size");
+  expect_two_by_two(config, "merge_kernel_size");
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", grid.elements, layers.width, kOfPatches);
+  tower.add("position_embeddings.weight", {grid.patches, layers.width}, kOfPatches);
+  tower.layers(layers);
+  add_window_merger(tower, vision, layers);
+  tower.norm(NormKind::layer_norm, "final_norm", layers.width);
+  const std::int64_t merged = product(vision, "hidden_size", kMerged, layers.width);
+  const std::int64_t times = config.size_or({"merger_times"}, 1);
+  TowerWeights projector(spec, ModelPart::projector);
+  for (std::int64_t time = 1; time < times; ++time) {
+    add_merger(projector, "mergers." + std::to_string(time), merged, layers.width);
+  }
+  add_merger(projector, "merger", merged, spec.hidden_size);
+  // A file's mode of 4 leaves out the merger within windows, which it stores all the same.
+  config.ignore({"insert_layer_id", "image_size", "patch_size", "downsample_mode"});
+  vision.ignore({"insert_layer_id"});
+  ignore_tower_keys(vision);
+  vision.finish();
+}
+
+void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerLayers layers;
+  layers.width = vision.size_or({"hidden_size"}, 1152);
+  layers.inner = vision.size_or({"intermediate_size"}, 4304);
+  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
+  const std::int64_t patch = vision.size_or({"patch_size"}, 16);
+  const std::int64_t channels = vision.size_or({"num_channels"}, 3);
+  const std::int64_t edge = vision.size_or({"max_image_size"}, 2048) / patch;
+  const std::int64_t merged = vision.size_or({"spatial_merge_size"}, 2);
+  const auto multiple = [&](std::int64_t factor) {
+    return product(vision, "hidden_size", factor, layers.width);
+  };
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings",
+               product(vision, "patch_size", channels, product(vision, "patch_size", patch, patch)),
+               layers.width, kOfPatches);
+  const std::int64_t places = product(vision, "max_image_size", edge, edge);
+  tower.add("position_embeddings.weight", {vision.sum("max_image_size", places, 1), layers.width},
+            kOfPatches);
+  tower.layers(layers);
+  TowerWeights projector(spec, ModelPart::projector);
+  projector.norm(NormKind::rms_norm, "first_norm", layers.width);
+  projector.add("merger.weight", {multiple(2), layers.width, merged, merged},
+                WeightRole::convolution);
+  projector.add("merger.bias", {multiple(2)}, WeightRole::convolution);
+  projector.linear("up", multiple(2), multiple(4), kOfMerger);
+  projector.linear("out", multiple(4), spec.hidden_size, kOfMerger);
+  projector.norm(NormKind::rms_norm, "last_norm", spec.hidden_size);
+  projector.add("end_of_row", {multiple(4)}, kOfMerger);
+  for (const char* const name : {"begin", "end", "separator"}) {
+    projector.add(name, {spec.hidden_size}, kOfMerger);
+  }
+  vision.expect_flag("add_patchemb_bias", true);
+  vision.ignore({"interpolate_mode", "out_hidden_size", "text_hidden_size", "temporal_patch_size",
+                 "img_max_token_num", "min_image_size", "max_vit_seq_len", "attention_heads",
+                 "cat_extra_token"});
+  ignore_tower_keys(vision);
+  vision.finish();
+  config.ignore({"im_start_id", "im_end_id", "im_newline_id"});
+}
+
+}  // namespace headroom::detail
