@@ -171,6 +171,7 @@ RopeSpec read_rope(ConfigReader& config, const PositionSpec& position, std::int6
   rope.original_max_position_embeddings = config.count_or(
       {"original_max_position_embeddings"}, defaults.original_max_position_embeddings);
   auto scaling = config.object("rope_scaling");
+  if (scaling && scaling->keys().empty()) scaling.reset();  // as if absent
   if (scaling) read_scaling(*scaling, position, head_dim, rope);
   auto parameters = defaults.by_layer_type ? std::nullopt : config.object("rope_parameters");
   if (scaling && parameters) {

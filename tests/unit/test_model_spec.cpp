@@ -318,6 +318,8 @@ TEST_CASE("rope_scaling goes before rope_parameters, as in the classes") {
   const RopeSpec both = spec_of(config).position.rope;
   CHECK(both.factor == alone.factor);
   CHECK(both.theta == alone.theta);
+  config["rope_scaling"] = nlohmann::json::object();
+  CHECK(spec_of(config).position.rope.factor == 2);
   config.erase("rope_scaling");
   CHECK(spec_of(config).position.rope.factor == 2);
 }
