@@ -76,8 +76,11 @@ struct ShardingLimits {
   bool one_stack = true;         ///< not an encoder-decoder
   bool uniform_layers = true;    ///< tensor parallelism can divide every layer
   bool separable_layers = true;  ///< no weights of several layers, such as per-layer embeddings
-  bool fused_attention = true;   ///< no attention stores all pairs or a running state
-  bool all_attention = true;     ///< no recurrent or convolutional layers, nor state spaces alone
+  /// Layers that run on the stage of the layer before, for they or later ones read keys and values
+  /// of an earlier one; in order.
+  std::vector<std::int64_t> joined_layers;
+  bool fused_attention = true;  ///< no attention stores all pairs or a running state
+  bool all_attention = true;    ///< no recurrent or convolutional layers, nor state spaces alone
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool denoises = false;              ///< a diffusion transformer
@@ -106,6 +109,7 @@ enum class PlanRule {
   pipeline_trains,
   pipeline_layers,
   pipeline_separable_layers,
+  pipeline_joined_layers,
   interleave_needs_pipeline,
   interleave_one_stack,
   interleave_layers,
@@ -144,7 +148,7 @@ enum class PlanRule {
 
 /// The first rule that `plan` breaks, if any.
 [[nodiscard]] std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
-                                                  const ShardingLimits& limits) noexcept;
+                                                  const ShardingLimits& limits);
 
 /// The rule that every plan with tensor parallelism breaks, whatever its degree: how ranks divide
 /// this model's layers is not modelled. Empty where some degree may be legal.
@@ -160,6 +164,11 @@ struct LayerRange {
 /// Pipeline stages that hold an encoder-decoder's encoder; the decoder has the others (Megatron-LM
 /// calls the number the split rank). Chosen so that the largest stage has the fewest layers.
 [[nodiscard]] std::int64_t encoder_stages(const StackLayers& layers, std::int64_t stages);
+
+/// The first layer of a stage or chunk of `plan` that shares keys and values with layers of the one
+/// before, if any.
+[[nodiscard]] std::optional<std::int64_t> first_divided_layer(const ParallelPlan& plan,
+                                                              const ShardingLimits& limits);
 
 /// The layers of one pipeline stage, 0 the first: one range, or `interleave` chunks; with chunks,
 /// those at the ends have fewer layers where the degrees do not divide them. Where the

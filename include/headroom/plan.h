@@ -122,7 +122,7 @@ struct PlanChoice {
 
 /// The first rule that plan and load break, if any.
 [[nodiscard]] std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
-                                                  const ShardingLimits& limits) noexcept;
+                                                  const ShardingLimits& limits);
 
 /// A broken rule and the values that it concerns.
 struct PlanViolation {

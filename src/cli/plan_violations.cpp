@@ -85,6 +85,11 @@ Wording wording_of(const PlanViolation& violation) {
           "--pp does not divide layers that share weights, a table of per-layer embeddings or "
           "tensors of earlier layers",
           "leave out --pp"};
+    case PlanRule::pipeline_joined_layers:
+      return {fmt::format("--pp {} divides layers that share keys and values: a stage would begin "
+                          "at layer {}, and need those of the stage before",
+                          plan.pipeline, first_divided_layer(plan, limits).value_or(0)),
+              "choose another --pp, or leave it out"};
     case PlanRule::interleave_needs_pipeline:
       return {"--interleave requires --pp > 1", "add --pp, or leave out --interleave"};
     case PlanRule::interleave_one_stack:

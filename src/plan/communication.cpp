@@ -94,6 +94,33 @@ std::vector<RankProgram::RepeatedCollective> Planner::Implementation::pass_colle
   return calls;
 }
 
+double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer bytes) const {
+  const ParallelPlan& plan = choice.parallel;
+  const double sent = detail::sent_by_rank(static_cast<double>(bytes), plan);
+  const std::int64_t apart = plan.tensor * plan.context * plan.data;
+  const detail::GroupSpan pair = detail::span_of(2, apart, rates.link.devices_per_node);
+  const double between_nodes = pair.nodes > 1 ? rates.collective_node_step_s : 0;
+  return sent / send_rate(apart) + rates.collective_latency_s + between_nodes;
+}
+
+std::int64_t Planner::Implementation::choices_sent(const ParallelPlan& plan,
+                                                   std::int64_t stage) const {
+  if (choosing_layers.empty()) return 0;
+  const std::vector<LayerRange> chunks = layers_of_stage(detail::layers_of(graph), plan, stage);
+  return std::ranges::count_if(chunks, [&](const LayerRange& chunk) {
+    return std::ranges::binary_search(choosing_layers, chunk.end);
+  });
+}
+
+double Planner::Implementation::sends_seconds(const PlanChoice& choice,
+                                              const detail::RankCosts& pass) const {
+  const ParallelPlan& plan = choice.parallel;
+  std::int64_t choices = 0;
+  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) choices += choices_sent(plan, stage);
+  return static_cast<double>(plan.pipeline - 1) * send_seconds(choice, pass.hidden) +
+         (choices == 0 ? 0 : static_cast<double>(choices) * send_seconds(choice, pass.key_choice));
+}
+
 std::vector<Communication> Planner::Implementation::communication(const PlanChoice& choice,
                                                                   const Load& load) {
   const ParallelPlan& plan = choice.parallel;
@@ -124,6 +151,13 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
     table.add(RankGroup::pipeline, CollectiveKind::send, sends,
               sends * detail::sent_by_rank(static_cast<double>(hidden), plan),
               sends * send_seconds(choice, hidden));
+    const double choices = static_cast<double>(choices_sent(plan, 0)) * passes;
+    const Integer chosen = costs(pass, plan, workload).key_choice;
+    if (choices > 0) {
+      table.add(RankGroup::pipeline, CollectiveKind::send, choices,
+                choices * detail::sent_by_rank(static_cast<double>(chosen), plan),
+                choices * send_seconds(choice, chosen));
+    }
   }
   if (!trains) return std::move(table).finish();
   const detail::RankStates& rank_states = states(plan);

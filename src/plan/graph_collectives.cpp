@@ -40,6 +40,11 @@ Expr hidden_bytes(const Graph& graph) {
   return encoder + main;
 }
 
+Expr key_choice_bytes() {
+  constexpr int kIndexBytes = 4;
+  return Expr(Symbol::batch_size) * Symbol::chosen_pairs * Integer{kIndexBytes};
+}
+
 bool is_beside(const Node& gemm, const Node& node) {
   if (kind_of(gemm.op) != OpKind::linear) return false;
   switch (std::get<Collective>(node.op).forward) {

@@ -18,6 +18,11 @@ namespace headroom::detail {
 /// Bytes of the hidden states that a stage sends on: the last ones of each stack.
 [[nodiscard]] Expr hidden_bytes(const Graph& graph);
 
+/// Bytes of the keys that an indexer chose, as int32, which a stage sends on if the next one's
+/// first layers read them. Engines fill up rows of fewer keys than it may choose; only short
+/// sequences have such.
+[[nodiscard]] Expr key_choice_bytes();
+
 /// True for the GEMMs of a layer that can run beside the collective at `node`: those that read the
 /// sequence that it gathers, or make the sums that it scatters.
 [[nodiscard]] bool is_beside(const Node& gemm, const Node& node);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "graph_passes.h"
+#include "layer_ties.h"
 #include "op_exprs.h"
 #include "op_kind.h"
 #include "stage_layout.h"
@@ -177,6 +178,7 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.uniform_layers = has_uniform_layers(graph) && ends_whole(graph);
   limits.layers = detail::layers_of(graph);
   limits.separable_layers = has_separable_layers(graph);
+  limits.joined_layers = detail::tied_layers(graph, detail::TiedValue::key_values);
   limits.seq_len = seq_len;
   limits.one_stack = !has_two_stacks(graph);
   limits.all_attention = !has_recurrence_or_convolution(graph);

@@ -42,8 +42,7 @@ PassTime Planner::Implementation::prefill_time(const PlanChoice& choice, std::in
   const RankCosts& pass = serving_costs(Pass::prefill, choice.parallel,
                                         workload_of(Pass::prefill, 1, tokens, past_len), adapters);
   PassTime time = pass_time(pass);
-  time.communication_s +=
-      static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
+  time.communication_s += sends_seconds(choice, pass);
   return time;
 }
 
@@ -52,8 +51,7 @@ PassTime Planner::Implementation::decode_time(const PlanChoice& choice, std::int
   const RankCosts& pass = serving_costs(
       Pass::decode, choice.parallel, workload_of(Pass::decode, sequences, 1, past_len), sequences);
   PassTime time = pass_time(pass);
-  time.communication_s +=
-      static_cast<double>(choice.parallel.pipeline - 1) * send_seconds(choice, pass.hidden);
+  time.communication_s += sends_seconds(choice, pass);
   return time;
 }
 

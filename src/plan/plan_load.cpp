@@ -105,7 +105,7 @@ std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept 
 }
 
 std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
-                                    const ShardingLimits& limits) noexcept {
+                                    const ShardingLimits& limits) {
   if (load.batch_size < 1) return PlanRule::batch_size_positive;
   if (load.seq_len < 1) return PlanRule::seq_len_positive;
   if (choice.micro_batch < 1) return PlanRule::micro_batch_positive;

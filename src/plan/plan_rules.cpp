@@ -38,6 +38,8 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::pipeline_separable_layers,
      "pipeline does not divide layers that share weights, a table of per-layer embeddings or "
      "tensors of earlier layers"},
+    {PlanRule::pipeline_joined_layers,
+     "pipeline must not divide layers that share keys and values"},
     {PlanRule::interleave_needs_pipeline, "interleave requires pipeline > 1"},
     {PlanRule::interleave_one_stack, "interleave does not apply to an encoder-decoder"},
     {PlanRule::interleave_layers,
@@ -115,8 +117,19 @@ std::optional<PlanRule> broken_tensor_rule(const ParallelPlan& plan,
   return std::nullopt;
 }
 
+std::optional<PlanRule> broken_interleave_rule(const ParallelPlan& plan,
+                                               const ShardingLimits& limits) noexcept {
+  if (plan.interleave == 1) return std::nullopt;
+  if (!limits.one_stack) return PlanRule::interleave_one_stack;
+  // The first and the last chunk may hold no layer: the embedding and the head count as one each.
+  constexpr std::int64_t kEnds = 2;
+  const std::int64_t chunks = plan.pipeline * plan.interleave;
+  if (chunks > limits.layers.main + kEnds) return PlanRule::interleave_layers;
+  return std::nullopt;
+}
+
 std::optional<PlanRule> broken_pipeline_rule(const ParallelPlan& plan,
-                                             const ShardingLimits& limits) noexcept {
+                                             const ShardingLimits& limits) {
   if (plan.pipeline == 1) {
     if (plan.interleave > 1) return PlanRule::interleave_needs_pipeline;
     return std::nullopt;
@@ -125,12 +138,8 @@ std::optional<PlanRule> broken_pipeline_rule(const ParallelPlan& plan,
   if (!limits.one_stack && !limits.training) return PlanRule::pipeline_trains;
   if (plan.pipeline > limits.layers.total()) return PlanRule::pipeline_layers;
   if (!limits.separable_layers) return PlanRule::pipeline_separable_layers;
-  if (plan.interleave == 1) return std::nullopt;
-  if (!limits.one_stack) return PlanRule::interleave_one_stack;
-  // The first and the last chunk may hold no layer: the embedding and the head count as one each.
-  constexpr std::int64_t kEnds = 2;
-  const std::int64_t chunks = plan.pipeline * plan.interleave;
-  if (chunks > limits.layers.main + kEnds) return PlanRule::interleave_layers;
+  if (const auto rule = broken_interleave_rule(plan, limits)) return rule;
+  if (first_divided_layer(plan, limits)) return PlanRule::pipeline_joined_layers;
   return std::nullopt;
 }
 
@@ -182,14 +191,15 @@ std::optional<PlanRule> rule_against_tensor(const ShardingLimits& limits) noexce
   return std::nullopt;
 }
 
-std::optional<PlanRule> broken_rule(const ParallelPlan& plan,
-                                    const ShardingLimits& limits) noexcept {
+std::optional<PlanRule> broken_rule(const ParallelPlan& plan, const ShardingLimits& limits) {
   const std::int64_t least =
       std::min({plan.tensor, plan.pipeline, plan.interleave, plan.data, plan.context, plan.expert});
   if (least < 1) return PlanRule::degrees_positive;
-  for (const auto check :
-       {broken_layer_rule, broken_tensor_rule, broken_sequence_rule, broken_pipeline_rule,
-        broken_context_rule, broken_expert_rule, broken_overlap_rule}) {
+  using Check = std::optional<PlanRule> (*)(const ParallelPlan&, const ShardingLimits&);
+  constexpr Check kChecks[] = {broken_layer_rule,    broken_tensor_rule,  broken_sequence_rule,
+                               broken_pipeline_rule, broken_context_rule, broken_expert_rule,
+                               broken_overlap_rule};
+  for (const Check check : kChecks) {
     if (const auto rule = check(plan, limits)) return rule;
   }
   return std::nullopt;

@@ -9,6 +9,7 @@
 #include "graph_passes.h"
 #include "headroom/error.h"
 #include "headroom/tiled_tower.h"
+#include "layer_ties.h"
 #include "op_kind.h"
 #include "resolve_audio.h"
 #include "resolve_images.h"
@@ -134,10 +135,12 @@ PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const Devic
   const bool serves = query.purpose == Purpose::serve;
   const ModelSpec stored = serves ? converted(spec, query.weights) : spec;
   const WorkloadImages images = images_of(spec, query);
-  PlannerSetup setup{spec, query, rates,  main_graph(stored, query), decode_graph(stored, query),
-                     {},   {},    images, audio_of(spec, query)};
+  PlannerSetup setup{
+      spec, query, rates,  main_graph(stored, query), decode_graph(stored, query), {},
+      {},   {},    images, audio_of(spec, query)};
   setup.kinds = detail::layer_kinds(setup.graph);
   if (setup.decode) setup.decode_kinds = detail::layer_kinds(*setup.decode);
+  setup.choosing_layers = detail::tied_layers(setup.graph, detail::TiedValue::key_choice);
   if (query.purpose == Purpose::train && !detail::has_kind(setup.graph, OpKind::loss)) {
     throw Error(ErrorCode::invalid_input, spec.name + " has no head, so no loss to train with", {},
                 "use a preset with a head, such as bert-base-uncased-mlm, or a config whose "
@@ -417,15 +420,6 @@ std::vector<Integer> Planner::Implementation::stage_weights(const PlanChoice& ch
         detail::stored_by_rank(detail::all_states(costs, all, stage), choice).weights);
   }
   return weights;
-}
-
-double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer hidden_bytes) const {
-  const ParallelPlan& plan = choice.parallel;
-  const double bytes = detail::sent_by_rank(static_cast<double>(hidden_bytes), plan);
-  const std::int64_t apart = plan.tensor * plan.context * plan.data;
-  const detail::GroupSpan pair = detail::span_of(2, apart, rates.link.devices_per_node);
-  const double between_nodes = pair.nodes > 1 ? rates.collective_node_step_s : 0;
-  return bytes / send_rate(apart) + rates.collective_latency_s + between_nodes;
 }
 
 Planner::Planner(const ModelSpec& spec, const PlanQuery& query, const DeviceRates& rates)

@@ -28,6 +28,7 @@ struct PlannerSetup {
   std::optional<Graph> decode;  ///< serving a model with a KV-cache
   std::vector<detail::LayerKind> kinds;
   std::vector<detail::LayerKind> decode_kinds;  ///< of `decode`
+  std::vector<std::int64_t> choosing_layers;    ///< read keys that an indexer before them chose
   WorkloadImages images;                        ///< of one sequence; without `grids`
   WorkloadAudio audio;                          ///< of one sequence
 };
@@ -88,8 +89,12 @@ class Planner::Implementation : public PlannerSetup {
   const detail::RankStates& states(const ParallelPlan& plan);
   /// The stages that can be the worst: leaves out a stage if an earlier one runs all of its parts.
   const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
-  /// Seconds to send the hidden states of one micro-batch to the next stage.
-  [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer hidden_bytes) const;
+  /// Seconds to send the hidden states of one micro-batch, or other bytes, to the next stage.
+  [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer bytes) const;
+  /// Choices of keys that a stage sends on in a forward pass.
+  [[nodiscard]] std::int64_t choices_sent(const ParallelPlan& plan, std::int64_t stage) const;
+  /// Seconds that a serving pass takes between the stages.
+  [[nodiscard]] double sends_seconds(const PlanChoice& choice, const detail::RankCosts& pass) const;
   /// Seconds of one data-parallel collective, before any overlap.
   [[nodiscard]] double data_parallel_seconds(const detail::DataParallelCollective& call) const;
   /// Bytes per second that each of `ranks` sends in a collective, of which neighbours are `apart`

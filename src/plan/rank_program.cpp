@@ -227,6 +227,7 @@ void RankProgram::compile_nodes(const Graph& graph, const Analysis& analysis, co
   }
   logits_ = compiled(logits);
   hidden_ = compiled(hidden_bytes(graph));
+  key_choice_ = compiled(key_choice_bytes());
 }
 
 void RankProgram::compile_collective(const Section& section, const Collective& op,
@@ -356,6 +357,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
   costs.logits = logits_->evaluate(values);
   if (trains_) costs.head_weights = head_weights_->evaluate(values);
   if (hidden_) costs.hidden = hidden_->evaluate(values);
+  if (key_choice_) costs.key_choice = key_choice_->evaluate(values);
   return costs;
 }
 

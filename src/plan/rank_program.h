@@ -54,6 +54,7 @@ struct RankCosts {
   Integer saved_logits = 0;       ///< bytes with one value per word, saved outside the layers
   Integer head_weights = 0;       ///< trained elements of the head
   Integer hidden = 0;             ///< bytes that a stage sends on, an encoder's output included
+  Integer key_choice = 0;  ///< bytes that it also sends if a cut divides layers that share it
 };
 
 /// Rates of one rank, and of its links to the other ranks of each group.
@@ -260,6 +261,7 @@ class RankProgram {
   std::optional<CompiledExpr> logits_;
   std::optional<CompiledExpr> head_weights_;  ///< training
   std::optional<CompiledExpr> hidden_;
+  std::optional<CompiledExpr> key_choice_;
 };
 
 [[nodiscard]] SectionCosts& section_of(RankCosts& costs, const Section& section);

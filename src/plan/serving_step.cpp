@@ -99,7 +99,6 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
   const RankCosts prefill = costs_of(Pass::prefill, last_chunk);
   Integer peak = prefill.peak;
   std::optional<RankCosts> step;
-  const double sends = static_cast<double>(plan.pipeline - 1);
   PlanFigures figures;
   PlanTime& time = figures.time;
   if (cached) {
@@ -109,15 +108,15 @@ PlanFigures Planner::Implementation::serving(const PlanChoice& choice, const Loa
     const Workload first_chunk = with_tower_inputs(workload_of(Pass::prefill, 1, chunk, 0));
     peak = std::max({peak, step->peak, costs(Pass::prefill, plan, first_chunk).peak});
     time.iteration_s = pass_seconds(*step, time);
-    time.communication_s += sends * send_seconds(choice, step->hidden);
+    time.communication_s += sends_seconds(choice, *step);
     PlanTime prompt;
     const RankCosts whole =
         costs_of(Pass::prefill, with_tower_inputs(workload_of(Pass::prefill, 1, load.seq_len, 0)));
-    time.ttft_s = pass_seconds(whole, prompt) + sends * send_seconds(choice, whole.hidden);
+    time.ttft_s = pass_seconds(whole, prompt) + sends_seconds(choice, whole);
     time.tokens_per_s = static_cast<double>(load.batch_size);
   } else {
     time.iteration_s = pass_seconds(prefill, time);
-    time.communication_s += sends * send_seconds(choice, prefill.hidden);
+    time.communication_s += sends_seconds(choice, prefill);
     time.tokens_per_s = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   }
   time.iteration_s = time.compute_s + time.communication_s;

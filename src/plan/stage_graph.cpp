@@ -5,7 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "graph_collectives.h"
 #include "graph_passes.h"
+#include "layer_ties.h"
 #include "stage_layout.h"
 
 namespace headroom::detail {
@@ -92,6 +94,7 @@ class StageBuilder {
         map_(graph),
         kinds_(layer_kinds(graph)),
         ranges_(layers_of_stage(layers_of(graph), plan, stage)),
+        ties_(layer_ties(graph)),
         sections_(sections_of_stage(layers_of(graph), plan, stage)),
         interleave_(plan.interleave),
         is_first_(stage == 0),
@@ -205,17 +208,50 @@ class StageBuilder {
       block.nodes.push_back(send(*encoder_output_, "send_encoder_output"));
     }
     result_.blocks.push_back(std::move(block));
+    send_choices();
+  }
+
+  void send_choices() {
+    std::map<TensorId, std::int64_t> times;
+    for (const LayerRange& range : ranges_) {
+      const auto choice = choice_at(range.end);
+      if (choice) ++times[*choice];
+    }
+    for (const auto& [choice, count] : times) {
+      Block block;
+      block.path = "pipeline";
+      block.repeat = Integer{count};
+      block.carried_in = *hidden_;
+      block.carried_out = *hidden_;
+      block.nodes.push_back(send(
+          current(choice), "send_choice",
+          {RankGroup::pipeline, CollectiveKind::send, CollectiveKind::none, key_choice_bytes()}));
+      result_.blocks.push_back(std::move(block));
+    }
+  }
+
+  /// The choice of keys that layers on both sides of a cut before `layer` read.
+  [[nodiscard]] std::optional<TensorId> choice_at(std::int64_t layer) const {
+    for (const LayerTie& tie : ties_) {
+      const bool cut = tie.readers.begin <= layer && layer < tie.readers.end;
+      if (cut && tie.value == TiedValue::key_choice) return tie.tensor;
+    }
+    return std::nullopt;
   }
 
   Node send(TensorId tensor, const char* name) {
     const bool training = graph_.options.phase == Phase::train;
-    const Collective op{RankGroup::pipeline, CollectiveKind::send,
-                        training ? CollectiveKind::send : CollectiveKind::none,
-                        result_.tensors[tensor].elements() * Symbol::activation_bytes};
+    return send(tensor, name,
+                {RankGroup::pipeline, CollectiveKind::send,
+                 training ? CollectiveKind::send : CollectiveKind::none,
+                 result_.tensors[tensor].elements() * Symbol::activation_bytes});
+  }
+
+  Node send(TensorId tensor, const char* name, Collective op) {
     result_.tensors.push_back(result_.tensors[tensor]);
     return {name,
             {StackRole::single, Part::communication},
-            op,
+            std::move(op),
             {tensor},
             result_.tensors.size() - 1,
             {},
@@ -229,6 +265,11 @@ class StageBuilder {
   void set_inputs() {
     if (received_) result_.inputs = {*received_};
     if (passes_encoder_output()) result_.inputs.push_back(*encoder_output_);
+    std::set<TensorId> choices;
+    for (const LayerRange& range : ranges_) {
+      const auto choice = choice_at(range.begin);
+      if (choice && choices.insert(*choice).second) result_.inputs.push_back(*choice);
+    }
   }
 
   void set_outputs(bool is_last) {
@@ -270,6 +311,7 @@ class StageBuilder {
   SectionMap map_;
   std::vector<LayerKind> kinds_;
   std::vector<LayerRange> ranges_;
+  std::vector<LayerTie> ties_;
   SectionSet sections_;
   std::int64_t interleave_;
   bool is_first_;

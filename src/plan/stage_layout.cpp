@@ -174,4 +174,15 @@ std::vector<LayerRange> layers_of_stage(const StackLayers& layers, const Paralle
   return {range};
 }
 
+std::optional<std::int64_t> first_divided_layer(const ParallelPlan& plan,
+                                                const ShardingLimits& limits) {
+  if (limits.joined_layers.empty()) return std::nullopt;
+  for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+    for (const LayerRange& range : layers_of_stage(limits.layers, plan, stage)) {
+      if (std::ranges::binary_search(limits.joined_layers, range.begin)) return range.begin;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace headroom

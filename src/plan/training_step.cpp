@@ -271,6 +271,9 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
     time.bubble_s = (all_layers_seconds(costs, how) - worst.layers_s) / v *
                     bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
+    const auto choices = static_cast<double>(choices_sent(plan, 0));
+    if (choices > 0)
+      time.communication_s += passes * choices * send_seconds(choice, costs.key_choice);
   }
   for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
     time.communication_s += detail::exposed_seconds(call, data_parallel_seconds(call), choice,
