@@ -254,10 +254,13 @@ struct ElementwiseVisitor {
   ElementwiseFlops operator()(const Rotary& op) const { return each(op.elements(), kRotaryFlops); }
   ElementwiseFlops operator()(const Clamp& op) const { return each(op.elements, {2, 1}); }
   ElementwiseFlops operator()(const TemperatureScale& op) const {
-    const bool of_heads = op.tuning.from == TemperatureTuning::From::of_heads;
+    const bool trained = op.tuning.from == TemperatureTuning::From::of_heads;
+    // Backward: the gradients of the queries, of the factors as products summed over a head, and of
+    // scale and bias as sums over tokens.
     const ElementwiseFlops factors =
-        each(op.heads.rows * op.heads.heads, of_heads ? ElementFlops{2, 2} : ElementFlops{});
-    const ElementwiseFlops products = each(op.heads.elements(), {1, 1});
+        each(op.heads.rows * op.heads.heads, trained ? ElementFlops{2, 3} : ElementFlops{});
+    const ElementwiseFlops products =
+        each(op.heads.elements(), trained ? ElementFlops{1, 3} : ElementFlops{1, 1});
     return {factors.forward + products.forward, factors.backward + products.backward};
   }
   ElementwiseFlops operator()(const LatentConcat& op) const {
