@@ -37,6 +37,15 @@ void keep_gated_position_bias(const GatedPositionBias& op, std::span<const Tenso
   ledger.keep(inputs[1], "relative bias", op.shape.score_elements() * kActivationBytes);
 }
 
+void keep_temperature(const TemperatureScale& op, std::span<const TensorId> inputs,
+                      BlockLedger& ledger) {
+  if (op.tuning.from != TemperatureTuning::From::of_heads) return;
+  ledger.keep(inputs.front(), "queries before the temperature",
+              op.heads.elements() * kActivationBytes);
+  ledger.keep_new("temperatures", op.heads.heads * op.seq_len * kActivationBytes,
+                  SavedKind::tensor);
+}
+
 void keep_local_attention(const LocalAttention& op, std::span<const TensorId> inputs,
                           BlockLedger& ledger) {
   const Expr rows = op.query_elements() * kActivationBytes;

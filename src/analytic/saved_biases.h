@@ -1,5 +1,5 @@
-// Tensors that biases of scores by relative positions save (DeBERTa, XLNet). Internal to
-// src/analytic.
+// Tensors that biases of scores by relative positions (DeBERTa, XLNet) and trained temperatures
+// save. Internal to src/analytic.
 #pragma once
 
 #include <span>
@@ -21,6 +21,10 @@ void keep_transformer_xl(const TransformerXlBias& op, std::span<const TensorId> 
 /// the class copies for every sequence.
 void keep_gated_position_bias(const GatedPositionBias& op, std::span<const TensorId> inputs,
                               BlockLedger& ledger);
+
+/// For a trained temperature the queries before it, and its factors, equal for all sequences.
+void keep_temperature(const TemperatureScale& op, std::span<const TensorId> inputs,
+                      BlockLedger& ledger);
 
 /// Queries, keys, values and those of the positions; the scores' tanh and the probabilities.
 void keep_local_attention(const LocalAttention& op, std::span<const TensorId> inputs,

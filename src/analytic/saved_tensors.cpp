@@ -123,7 +123,7 @@ class LedgerWriter : private BlockLedger {
   void operator()(const Clamp& op) {
     keep(node_->inputs.front(), "unclamped", op.elements * kActivationBytes);
   }
-  void operator()(const TemperatureScale&) {}
+  void operator()(const TemperatureScale& op) { keep_temperature(op, node_->inputs, *this); }
   void operator()(const LatentConcat&) {}
   void operator()(const HeadLinear& op) {
     keep(node_->inputs.front(), "input", op.rows * op.heads * op.in_features * kActivationBytes);

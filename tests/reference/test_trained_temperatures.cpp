@@ -2,6 +2,7 @@
 // loop computes it.
 #include <vector>
 
+#include "headroom/analysis.h"
 #include "op_cost.h"
 #include "support/data.h"
 
@@ -107,6 +108,30 @@ TEST_CASE("a trained temperature costs what a loop over its queries computes") {
   CHECK(own.scale[0].value() == doctest::Approx(changed));
   CHECK(results[kHeads * kDim].value() ==
         doctest::Approx(queries[kHeads * kDim].value() * own.queries[kHeads * kDim].value()));
+}
+
+// torch keeps for the backward pass of MistralLarge4TextSoftmaxScaling (transformers 5.24, 2
+// sequences of 5 tokens, 3 heads of 4): queries [2, 3, 5, 4], factors [1, 3, 5, 1], and the
+// logarithms [1, 1, 5], which all layers could share and are not counted.
+TEST_CASE("a trained temperature saves the queries before it and its factors") {
+  const ModelSpec spec =
+      spec_of(read_json(data_folder() / "towers/tiny/mistral_large4.config.json"));
+  Workload workload;
+  workload.phase = Phase::train;
+  workload.batch_size = 2;
+  workload.seq_len = 5;
+  workload.dtype = DType::float32;
+  const Graph graph = build_graph(spec, graph_options(workload));
+  Bindings values = bindings_of(workload, graph);
+  Integer bytes = 0;
+  for (const SavedTensor& saved : analyze(graph).saved) {
+    if (saved.path.find("temperature") == std::string::npos) continue;
+    bytes += (saved.bytes * saved.repeat).evaluate(values);
+  }
+  // Of five layers, each has 4 heads of 12 numbers, and an indexer's 3 heads of 8.
+  const Integer queries = 2 * 5 * (4 * 12 + 3 * 8);
+  const Integer factors = 5 * (4 + 3);
+  CHECK(bytes == 5 * 4 * (queries + factors));
 }
 
 }  // namespace headroom::test
