@@ -161,6 +161,9 @@ struct TemperatureTuning {
 /// (GLM-5.2).
 enum class IndexerPlace { here, earlier_layer };
 
+/// End of a head's features.
+enum class HeadPart { first, last };
+
 /// Lightning indexer (arXiv 2512.02556, section 2.1): scores every key with heads of its own, and
 /// leaves each query the `top_k` best of those that it may see.
 struct IndexerSpec {
@@ -178,6 +181,8 @@ struct IndexerSpec {
   /// queries (Mistral Large 4).
   std::optional<NormSpec> query_norm{};
   std::optional<TemperatureTuning> temperature{};  ///< of its queries
+  HeadPart rotary_part = HeadPart::first;  ///< of its queries and keys beside MLA, that RoPE turns
+  double key_norm_eps = 1e-6;
 
   [[nodiscard]] bool chooses_blocks() const noexcept { return block_size > 1; }
 };

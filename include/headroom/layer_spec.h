@@ -162,14 +162,20 @@ struct ConvolutionSpec {
 /// Hyper-connections (arXiv 2409.19606): `streams` residual streams instead of one. Before a
 /// sublayer they are summed to its input; after it they are mixed by a matrix and its output is
 /// added to each. All weights are functions of the streams; the matrix is made doubly stochastic by
-/// `sinkhorn_iterations` normalisations of its rows and columns (DeepSeek-V4).
+/// `sinkhorn_iterations` normalisations of its rows and columns (DeepSeek-V4). Independent streams
+/// are not mixed (Hunyuan V4).
 struct HyperConnectionSpec {
   std::int64_t streams = 0;
-  std::int64_t sinkhorn_iterations = 0;
-  double eps = 1e-6;  ///< added to the weights of the sum and to what normalises the matrix
+  std::int64_t sinkhorn_iterations = 0;  ///< 0: independent streams
+  double eps = 1e-6;          ///< added to the weights of the sum and to what normalises the matrix
+  double addition_scale = 2;  ///< of the sigmoids that weigh a sublayer's output
+  double addition_eps = 0;    ///< added to those weights
 
+  [[nodiscard]] bool mixes() const noexcept { return sinkhorn_iterations > 0; }
   /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
-  [[nodiscard]] std::int64_t weights() const noexcept { return (2 + streams) * streams; }
+  [[nodiscard]] std::int64_t weights() const noexcept {
+    return (2 + (mixes() ? streams : 0)) * streams;
+  }
 };
 
 /// Alternating updates (AltUp, arXiv 2301.13310): `inputs` residual streams instead of one. Every

@@ -138,24 +138,26 @@ struct Norm {
 
 /// Weights of hyper-connections from their logits, in place: sigmoids of the sum before a sublayer
 /// and the additions after it, and a matrix that Sinkhorn's algorithm makes doubly stochastic
-/// (HyperConnectionSpec). `[rows, (2 + streams)·streams]`; after the last layer, the sum only:
-/// `[rows, streams]`
+/// (HyperConnectionSpec). `[rows, (2 + streams)·streams]`; without the matrix `[rows, 2·streams]`;
+/// after the last layer, the sum only: `[rows, streams]`
 struct StreamWeights {
   enum class Site { sublayer, last_sum };
   Site site = Site::sublayer;
   Expr rows;
   Expr streams;
-  std::int64_t sinkhorn_iterations = 0;
-  double eps = 0;
+  HyperConnectionSpec spec{};
+
+  [[nodiscard]] bool mixes() const noexcept { return site == Site::sublayer && spec.mixes(); }
 };
 
 /// A step on residual streams. Of hyper-connections: `expand` copies hidden states `[rows, width]`
 /// to `[rows, streams, width]`; `sum` takes streams and weights to `[rows, width]`; `update` takes
-/// streams, a sublayer's output and weights to the next streams, in place. Of attention residuals:
+/// streams, a sublayer's output and weights to the next streams, in place, and so does `add`, which
+/// does not mix the streams. Of attention residuals:
 /// `attend` takes `streams` tensors `[rows, width]` to their sum, weighted by a softmax of one
 /// score each, the product of its norm and a trained vector (arXiv 2603.15031, eq. 2 to 4).
 struct StreamStep {
-  enum class Kind { expand, sum, update, attend };
+  enum class Kind { expand, sum, update, add, attend };
   Kind kind = Kind::expand;
   Expr rows;
   Expr streams;

@@ -103,9 +103,9 @@ ElementwiseFlops time_mix_flops(const GatedDelta& op) {
   return each(keys * op.value_dim + key * keys, {1, 2});
 }
 
-/// Pre and post weights: scale, bias, sigmoid, and a sum or a factor. The matrix: scale, bias,
-/// softmax, a sum; then normalisations of rows and columns in turn, each a sum, an addition of
-/// epsilon per row and a division, of which the softmax was the first.
+/// Pre and post weights: scale, bias, sigmoid, and a sum or a factor, or both. The matrix: scale,
+/// bias, softmax, a sum; then normalisations of rows and columns in turn, each a sum, an addition
+/// of epsilon per row and a division, of which the softmax was the first.
 Expr stream_weight_flops(const StreamWeights& op) {
   const Expr vector = op.rows * op.streams;
   const Expr matrix = vector * op.streams;
@@ -116,9 +116,11 @@ Expr stream_weight_flops(const StreamWeights& op) {
     case StreamWeights::Site::sublayer:
       break;
   }
-  const Integer rounds = 2 * Integer{op.sinkhorn_iterations} - 1;
-  return 2 * per_weight * vector + (kSoftmaxFlops.forward + 3) * matrix +
-         rounds * (Integer{2} * matrix + vector);
+  const Integer of_eps = op.spec.addition_eps != 0 ? 1 : 0;
+  const Expr vectors = (2 * per_weight + of_eps) * vector;
+  if (!op.mixes()) return vectors;
+  const Integer rounds = 2 * Integer{op.spec.sinkhorn_iterations} - 1;
+  return vectors + (kSoftmaxFlops.forward + 3) * matrix + rounds * (Integer{2} * matrix + vector);
 }
 
 /// Alternating updates. A root mean square is a square and a sum per element; scaling to that of
@@ -292,6 +294,7 @@ struct ElementwiseVisitor {
       case StreamStep::Kind::attend:
         return attend_flops(op);
       case StreamStep::Kind::update:
+      case StreamStep::Kind::add:
         break;
     }
     return each(op.elements(), {2, 3});  // the output times its weight, and a sum

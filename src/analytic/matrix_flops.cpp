@@ -123,6 +123,7 @@ struct MatrixFlopsVisitor {
     switch (op.kind) {
       case StreamStep::Kind::expand:
       case StreamStep::Kind::sum:
+      case StreamStep::Kind::add:
         return {};
       case StreamStep::Kind::attend:
         return with_both_gradients(Integer{2} * op.elements());

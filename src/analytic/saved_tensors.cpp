@@ -157,7 +157,8 @@ class LedgerWriter : private BlockLedger {
       }
       return keep_new("probabilities", op.rows * op.streams * kFloat32Bytes);
     }
-    keep(node_->inputs[0], "streams", op.elements() * kActivationBytes);
+    const bool reads = op.kind != StreamStep::Kind::add;
+    if (reads) keep(node_->inputs[0], "streams", op.elements() * kActivationBytes);
     if (op.kind == StreamStep::Kind::sum) return;
     keep(node_->inputs[1], "sublayer output", op.rows * op.width * kActivationBytes);
   }

@@ -185,6 +185,7 @@ class ProductVisitor {
     switch (op.kind) {
       case StreamStep::Kind::expand:
       case StreamStep::Kind::sum:
+      case StreamStep::Kind::add:
         return {};
       case StreamStep::Kind::attend:
         return {{leaf_name(node_.path),

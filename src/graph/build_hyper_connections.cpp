@@ -27,6 +27,7 @@ TensorId GraphBuilder::stream_weights(const StackContext& stack, const std::stri
   const HyperConnectionSpec& spec = *stack.spec->hyper_connections;
   const bool in_layer = site == StreamWeights::Site::sublayer;
   const Expr outputs = Integer{in_layer ? spec.weights() : spec.streams};
+  const int scales = in_layer ? (spec.mixes() ? 3 : 2) : 1;
   const Expr inputs = streams_of(stack) * Symbol::hidden_size;
   NormSpec unweighted = stack.spec->norm;
   unweighted.weight = NormWeight::none;
@@ -39,12 +40,10 @@ TensorId GraphBuilder::stream_weights(const StackContext& stack, const std::stri
   const TensorId result = linear(logits, normed, {kBatch, stack.tokens, outputs});
   const std::vector<WeightId> weights{
       weight(Part::hyper_connection, path + ".base", {outputs}, WeightRole::attention),
-      weight(Part::hyper_connection, path + ".scale", {Integer{in_layer ? 3 : 1}},
-             WeightRole::attention)};
-  return emit_in_place(
-      Part::hyper_connection, path + ".weights",
-      StreamWeights{site, stack.rows(), streams_of(stack), spec.sinkhorn_iterations, spec.eps},
-      {result}, weights);
+      weight(Part::hyper_connection, path + ".scale", {Integer{scales}}, WeightRole::attention)};
+  return emit_in_place(Part::hyper_connection, path + ".weights",
+                       StreamWeights{site, stack.rows(), streams_of(stack), spec}, {result},
+                       weights);
 }
 
 TensorId GraphBuilder::sum_streams(const StackContext& stack, const std::string& path,
@@ -55,8 +54,10 @@ TensorId GraphBuilder::sum_streams(const StackContext& stack, const std::string&
 
 TensorId GraphBuilder::update_streams(const StackContext& stack, const std::string& path,
                                       TensorId streams, TensorId branch, TensorId weights) {
+  const bool mixes = stack.spec->hyper_connections->mixes();
   return emit_in_place(Part::hyper_connection, path + ".update",
-                       step(stack, StreamStep::Kind::update), {streams, branch, weights});
+                       step(stack, mixes ? StreamStep::Kind::update : StreamStep::Kind::add),
+                       {streams, branch, weights});
 }
 
 }  // namespace headroom::detail

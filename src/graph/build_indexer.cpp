@@ -11,6 +11,12 @@ Expr heads_of_index(const StackContext& stack) {
 
 Expr dim_of_index(const StackContext& stack) { return Integer{stack.attention->indexer->head_dim}; }
 
+/// The first of the features that RoPE turns, beside MLA.
+Expr first_rotary_of_index(const StackContext& stack) {
+  const bool last = stack.attention->indexer->rotary_part == HeadPart::last;
+  return last ? dim_of_index(stack) - stack.heads.rope : Expr();
+}
+
 }  // namespace
 
 std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, TensorId hidden,
@@ -27,7 +33,7 @@ std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, Tens
     queries = norm(*spec, "attention.indexer.query_norm",
                    Norm{*spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
   }
-  const TensorId index = index_queries(stack, queries, {});
+  const TensorId index = index_queries(stack, queries, first_rotary_of_index(stack));
   const TensorId keys = index_keys(stack, hidden);
   return choose_keys(stack, hidden, index, keys, 1);
 }
@@ -68,14 +74,15 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
   const std::string path = "attention.indexer.key";
   TensorId keys = project(stack, Part::attention_indexer, {path, dim}, WeightRole::attention,
                           LinearBias::absent, hidden);
-  const NormSpec spec{NormKind::layer_norm, true, 1e-6};
+  const NormSpec spec{NormKind::layer_norm, true, stack.attention->indexer->key_norm_eps};
   keys = norm(spec, path + "_norm", Norm{spec, stack.rows(), dim, {}}, keys);
   if (!stack.attention->rotary) return cached_index_keys(stack, keys);
   RopeSpec rope = stack.position->rope;
   rope.layout = stack.attention->indexer->rope_layout;
   const HeadRows row{stack.rows(), dim, {}, Integer{1}, dim};
-  keys = emit_in_place(Part::attention_indexer, path + ".rotary",
-                       Rotary{row, {}, stack.heads.rope, stack.tokens, rope}, {keys});
+  keys = emit_in_place(
+      Part::attention_indexer, path + ".rotary",
+      Rotary{row, first_rotary_of_index(stack), stack.heads.rope, stack.tokens, rope}, {keys});
   return cached_index_keys(stack, keys);
 }
 

@@ -10,8 +10,10 @@ StepBuilder::Run StepBuilder::operator()(const StreamWeights& op) {
   args.rows = integer(op.rows);
   args.streams = integer(op.streams);
   args.stride = integer(program_.graph_.tensors[node_->output].shape.back());
-  if (op.site == StreamWeights::Site::sublayer) args.iterations = op.sinkhorn_iterations;
-  args.eps = static_cast<float>(op.eps);
+  if (op.mixes()) args.iterations = op.spec.sinkhorn_iterations;
+  args.eps = static_cast<float>(op.spec.eps);
+  args.addition_scale = static_cast<float>(op.spec.addition_scale);
+  args.addition_eps = static_cast<float>(op.spec.addition_eps);
   return [=, base = weight_path(0), scale = weight_path(1), weights = &program_.weights_,
           layers_per_weights = block_.layers_per_weights, copy_input = input_copy(),
           logits = output()](std::int64_t layer) mutable {
@@ -62,13 +64,20 @@ StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
     case StreamStep::Kind::attend:
       return attend_step(op);
     case StreamStep::Kind::update:
+    case StreamStep::Kind::add:
       break;
   }
+  const bool mixes = op.kind == StreamStep::Kind::update;
   return [=, branch = input(1), weights = input(2), copy_input = input_copy(),
           stride = integer(program_.graph_.tensors[node_->inputs[2]].shape.back())](
              std::int64_t /*layer*/) {
     copy_input();
-    const std::int64_t flops = update_streams(sizes, weights, stride, branch, out);
+    std::int64_t flops = 0;
+    if (mixes) {
+      flops = update_streams(sizes, weights, stride, branch, out);
+    } else {
+      add_to_streams(sizes, weights, stride, branch, out);
+    }
     return StepCount{flops, moved + sizes.streams * row_floats * kFloatBytes};
   };
 }

@@ -98,10 +98,11 @@ StepBuilder::Run StepBuilder::sparse_fused(const FusedAttention& op) {
   largest.keys = longest;
   auto memory = scratch(sparse_attention_scratch_floats(largest, omp_get_max_threads()));
   const bool cached = op.keys == KeySource::cache;
-  return [=, keys = keys_so_far(op.keys, Integer{longest}, 1),
+  return [=, keys = keys_so_far(op.keys, Integer{longest}, 1), sinks = sinks(),
           out = output()](std::int64_t layer) mutable {
     AttentionArguments args = arguments(layer);
     args.out = out;
+    args.sinks = sinks(layer);
     // Without a cache, the tokens of this pass, which may be fewer than a cache holds.
     args.keys = cached ? keys(args.queries) : args.queries;
     const std::int64_t flops = sparse_attention(args, memory->data());

@@ -179,16 +179,16 @@ class CallVisitor {
     return {passes};
   }
   Calls operator()(const StreamWeights& op) const {
-    if (op.site == StreamWeights::Site::last_sum) {
-      return {elements(KernelKind::silu, number(op.rows * op.streams))};
+    if (!op.mixes()) {
+      const double vectors = op.site == StreamWeights::Site::sublayer ? 2 : 1;
+      return {elements(KernelKind::silu, vectors * number(op.rows * op.streams))};
     }
     const KernelCall weights =
         elements(KernelKind::silu, number(op.rows * op.streams * (op.streams + Integer{2})));
-    // Columns, then rows and columns of each further iteration: a sum, and a product with its
-    // inverse.
+    // Columns, then rows and columns of each iteration: a sum, and a product with its inverse.
     KernelCall lines =
         elements(KernelKind::residual_add, number(op.rows * op.streams * op.streams));
-    lines.times = 2.0 * static_cast<double>(op.sinkhorn_iterations) - 1;
+    lines.times = 2.0 * static_cast<double>(op.spec.sinkhorn_iterations) - 1;
     return {weights, lines};
   }
   Calls operator()(const StreamStep& op) const {

@@ -191,9 +191,10 @@ void set_experts(StackSpec& stack, const std::vector<bool>& routed, const Expert
   vary_layers(stack, dense, [&](LayerVariant& variant) { variant.ffn.experts = experts; });
 }
 
-void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts) {
+void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
+                         std::vector<std::int64_t> dense) {
   const std::int64_t step = config.size_or({"decoder_sparse_step"}, 1);
-  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
+  if (config.is_list("mlp_only_layers")) dense = config.counts("mlp_only_layers");
   std::vector<bool> routed;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
     const bool named = std::ranges::find(dense, layer) != dense.end();

@@ -87,8 +87,10 @@ struct ExpertKeys {
 /// Gives `experts` to the layers where `routed` is true; the others keep their dense FFN.
 void set_experts(StackSpec& stack, const std::vector<bool>& routed, const ExpertsSpec& experts);
 
-/// Gives `experts` to every decoder_sparse_step-th layer, except those in `mlp_only_layers`.
-void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts);
+/// Gives `experts` to every decoder_sparse_step-th layer, except those in `mlp_only_layers`, or in
+/// `dense` without that key.
+void spread_qwen_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
+                         std::vector<std::int64_t> dense = {});
 
 /// Reads Qwen's windows: use_sliding_window, max_window_layers, sliding_window, layer_types.
 void read_qwen_windows(ConfigReader& config, StackSpec& stack);

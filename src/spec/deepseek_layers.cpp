@@ -148,10 +148,20 @@ void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& e
   config.ignore({"ep_size"});
 }
 
+HyperConnectionSpec read_streams(ConfigReader& config) {
+  HyperConnectionSpec connections;
+  connections.streams = config.size_or({"hc_mult"}, 4);
+  connections.eps = config.number_or({"hc_eps"}, 1e-6);
+  if (connections.eps <= 0 || connections.eps >= 1) {
+    config.fail("hc_eps", "expected a number between 0 and 1", "write the class's 1e-6");
+  }
+  return connections;
+}
+
 std::span<const NameRule> shared_expert_rules() { return kSharedExperts; }
 
-NameTable deepseek_names() {
-  return llama_names({kIndexer, kLatent, kSharedExperts, routed_expert_rules()});
+NameTable deepseek_names(std::span<const NameRule> own) {
+  return llama_names({own, kIndexer, kLatent, kSharedExperts, routed_expert_rules()});
 }
 
 }  // namespace headroom::detail

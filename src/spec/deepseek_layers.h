@@ -78,10 +78,14 @@ struct BalancedDefaults {
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent);
 
+/// Reads the number of streams of hyper-connections, and their epsilon; without a matrix.
+[[nodiscard]] HyperConnectionSpec read_streams(ConfigReader& config);
+
 /// Stored names of shared experts and of the correction bias.
 [[nodiscard]] std::span<const NameRule> shared_expert_rules();
 
-/// Stored names of a decoder with latent attention, an indexer, and such experts.
-[[nodiscard]] NameTable deepseek_names();
+/// Stored names of a decoder with latent attention, an indexer, and such experts; `own` rules come
+/// first.
+[[nodiscard]] NameTable deepseek_names(std::span<const NameRule> own = {});
 
 }  // namespace headroom::detail

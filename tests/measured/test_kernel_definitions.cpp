@@ -196,6 +196,26 @@ TEST_CASE("residual streams are mixed by a matrix of each token, and take its sh
   check_definition(x, flops, expected);
 }
 
+TEST_CASE("independent streams each add a sublayer's output times a weight of their own") {
+  constexpr Streams kStreams{3, 4, 21};
+  constexpr std::int64_t kStride = 2 * kStreams.streams;
+  const std::vector<float> weights = random_floats(kStreams.rows * kStride, 1);
+  const std::vector<float> branch = random_floats(kStreams.rows * kStreams.width, 2);
+  std::vector<float> x = random_floats(kStreams.rows * kStreams.streams * kStreams.width, 3);
+  const std::vector<float> before = x;
+  add_to_streams(kStreams, weights.data(), kStride, branch.data(), x.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const std::int64_t row = at / (kStreams.streams * kStreams.width);
+    const std::int64_t stream = at / kStreams.width % kStreams.streams;
+    const auto weight = static_cast<std::size_t>(row * kStride + kStreams.streams + stream);
+    const auto value = static_cast<std::size_t>(row * kStreams.width + at % kStreams.width);
+    CHECK(x[i] ==
+          doctest::Approx(static_cast<double>(before[i]) + static_cast<double>(weights[weight]) *
+                                                               static_cast<double>(branch[value])));
+  }
+}
+
 TEST_CASE("attention over streams sums them by the softmax of their normalised products") {
   constexpr std::int64_t kCount = 3;
   AttendArguments args{.rows = 5, .width = 21, .eps = 1e-6F};

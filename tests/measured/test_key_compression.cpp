@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/hyper_connections.h"
@@ -117,6 +118,32 @@ TEST_CASE("a window of equal gates is compressed to the mean of its keys") {
   const auto key = [&](std::size_t token) { return keys[token * 3 + 1]; };
   CHECK(entries[1] == doctest::Approx(static_cast<double>(key(0) + key(1) + key(2) + key(3)) / 4));
   CHECK(entries[4] == doctest::Approx(static_cast<double>(key(4) + key(5) + key(6) + key(7)) / 4));
+}
+
+TEST_CASE("weights of independent streams lie between epsilon and the scale of additions") {
+  constexpr std::int64_t kStreams = 3;
+  constexpr std::int64_t kStride = 2 * kStreams;
+  std::vector<float> weights = drawn_values(5 * kStride, 4);
+  const std::vector<float> logits = weights;
+  const std::vector<float> base = drawn_values(kStride, 5);
+  const std::vector<float> scale{2, 3};
+  stream_weights({.rows = 5,
+                  .streams = kStreams,
+                  .stride = kStride,
+                  .eps = 0.25F,
+                  .base = base.data(),
+                  .scale = scale.data(),
+                  .addition_scale = 1.5F,
+                  .addition_eps = 0.125F},
+                 weights.data());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::size_t column = i % kStride;
+    const bool sums = column < kStreams;
+    const double logit =
+        static_cast<double>(logits[i]) * (sums ? 2 : 3) + static_cast<double>(base[column]);
+    const double sigmoid = 1 / (1 + std::exp(-logit));
+    CHECK(weights[i] == doctest::Approx(sums ? sigmoid + 0.25 : 1.5 * sigmoid + 0.125));
+  }
 }
 
 TEST_CASE("weights of streams are bounded, and their matrix is doubly stochastic") {

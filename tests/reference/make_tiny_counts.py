@@ -45,6 +45,15 @@ GPT = {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64, "vocab_size":
        "bos_token_id": 1, "eos_token_id": 2}
 
 MODELS = {
+    "flint": ("FlintForCausalLM", {**TEXT, "num_experts": 4, "num_experts_per_tok": 2,
+                                   "moe_intermediate_size": 20, "head_dim": 12,
+                                   "shared_expert_intermediate_size": 28}),
+    "lara_mini": ("LaraMiniForCausalLM", {**TEXT, "num_experts": 4, "num_experts_per_tok": 2,
+                                          "moe_intermediate_size": 20, "head_dim": 12,
+                                          "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+                                          "linear_key_head_dim": 8, "linear_value_head_dim": 6}),
+    "hy_v4": ("HYV4ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4, "index_n_heads": 3,
+                                   "index_head_dim": 8, "index_topk": 6, "hc_mult": 3}),
     "axk1": ("AXK1ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4}),
     "aria": ("AriaForConditionalGeneration", {
         "text_config": {**TEXT, "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1},

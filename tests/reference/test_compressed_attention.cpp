@@ -300,6 +300,21 @@ TEST_CASE("attention residuals multiply every value of their streams by a probab
   CHECK(with.parameters - without.parameters == 2 * 20 * (7 + 7 + 1));
 }
 
+TEST_CASE("independent hyper-connections multiply each stream by its weights only") {
+  // By torch's FlopCounterMode, the class has 2,231,568 FLOPs with 3 streams, 144,000 more than
+  // with 2.
+  auto config = read_json(data_folder() / "families/hy_v4/config.json");
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 9;
+  const Figures three = count(spec_of(config), workload).figures;
+  CHECK(three.forward.matrix_flops == 2231568);
+  config["hc_mult"] = 2;
+  const Figures two = count(spec_of(config), workload).figures;
+  CHECK(three.forward.matrix_flops - two.forward.matrix_flops == 144000);
+  CHECK(three.parameters - two.parameters == 4025);
+}
+
 TEST_CASE("hyper-connections save the streams before every sublayer and before the last sum") {
   const Counted counted = count(wild("deepseek-v4-flash"), workload_of(Phase::train, 64, 0));
   Integer streams = 0;

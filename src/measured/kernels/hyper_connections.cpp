@@ -27,10 +27,10 @@ class TokenWeights {
     read(logits, tokens);
     const std::int64_t n = args_.streams;
     for (std::int64_t i = 0; i < n; ++i) set(i, simd::sigmoid(at(i)) + args_.eps);
-    if (args_.iterations > 0) {
-      for (std::int64_t i = n; i < 2 * n; ++i) set(i, 2.0F * simd::sigmoid(at(i)));
-      sinkhorn();
+    for (std::int64_t i = n; i < std::min(2 * n, args_.stride); ++i) {
+      set(i, args_.addition_scale * simd::sigmoid(at(i)) + args_.addition_eps);
     }
+    if (args_.iterations > 0) sinkhorn();
     transpose<RowEnd::exact>(
         args_.stride, tokens, [&](std::int64_t i) { return values_.data() + i * kLanes; },
         [&](std::int64_t token) { return logits + token * args_.stride; });
@@ -154,6 +154,19 @@ std::int64_t update_streams(const Streams& sizes, const float* weights, std::int
     }
   }
   return 2 * sizes.rows * n * elements;
+}
+
+void add_to_streams(const Streams& sizes, const float* weights, std::int64_t stride,
+                    const float* branch, float* x) {
+  const std::int64_t elements = sizes.streams * sizes.width;
+#pragma omp parallel for schedule(static) if (sizes.rows * elements >= kSerialElements)
+  for (std::int64_t row = 0; row < sizes.rows; ++row) {
+    const float* const additions = weights + row * stride + sizes.streams;
+    for (std::int64_t k = 0; k < sizes.streams; ++k) {
+      add_scaled(additions[k], branch + row * sizes.width, sizes.width,
+                 x + row * elements + k * sizes.width);
+    }
+  }
 }
 
 namespace {

@@ -20,14 +20,16 @@ struct StreamWeightArguments {
   std::int64_t rows = 0;
   std::int64_t streams = 0;
   std::int64_t stride = 0;
-  std::int64_t iterations = 0;  ///< of Sinkhorn's algorithm; 0: the sum only
+  std::int64_t iterations = 0;  ///< of Sinkhorn's algorithm; 0: no matrix
   float eps = 0;
   const float* base = nullptr;   ///< [stride]
   const float* scale = nullptr;  ///< of the sum, the additions and the matrix
+  float addition_scale = 2;
+  float addition_eps = 0;
 };
 
-/// sum = sigmoid + eps, additions = 2·sigmoid, and the matrix = softmax of its rows, which
-/// `iterations` normalisations make doubly stochastic.
+/// sum = sigmoid + eps, additions = addition_scale · sigmoid + addition_eps, and the matrix =
+/// softmax of its rows, which `iterations` normalisations make doubly stochastic.
 void stream_weights(const StreamWeightArguments& args, float* logits);
 
 /// out [rows, streams, width] = copies of x [rows, width].
@@ -41,6 +43,10 @@ void sum_streams(const Streams& sizes, const float* weights, std::int64_t stride
 /// product with the matrix.
 std::int64_t update_streams(const Streams& sizes, const float* weights, std::int64_t stride,
                             const float* branch, float* x);
+
+/// Stream k becomes addition_k · branch + stream_k.
+void add_to_streams(const Streams& sizes, const float* weights, std::int64_t stride,
+                    const float* branch, float* x);
 
 /// Attention of each row over tensors [rows, width].
 struct AttendArguments {

@@ -20,9 +20,11 @@ void read_experts_after_three(ConfigReader& config, ModelSpec& spec, ExpertGroup
 }
 
 /// The layers with an indexer of their own; the others use the choice of the last one before them.
-std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers) {
+std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers,
+                                    std::int64_t absent) {
   const std::vector<std::string> types = config.texts("indexer_types");
-  const std::int64_t every = std::max<std::int64_t>(config.count_or({"index_topk_freq"}, 1), 1);
+  const std::int64_t every =
+      std::max<std::int64_t>(config.count_or({"index_topk_freq"}, absent), 1);
   const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
   const std::optional<std::string> pattern = config.optional_text({"index_topk_pattern"});
   std::vector<bool> own;
@@ -70,6 +72,9 @@ void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& 
   indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
   indexer.head_dim = config.size_or({"index_head_dim"}, 128);
   indexer.top_k = config.size_or({"index_topk"}, 2048);
+  if (indexer.head_dim < stack.self_attention.latent->qk_rope_head_dim) {
+    config.fail("index_head_dim", "is less than qk_rope_head_dim", "use qk_rope_head_dim or more");
+  }
   const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
   indexer.rope_layout = config.flag_or({"indexer_rope_interleave"}, interleaves)
                             ? RopeLayout::interleaved
@@ -82,7 +87,8 @@ void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& 
   }
   stack.self_attention.indexer = indexer;
   for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
-  vary_layers(stack, read_own_indexers(config, stack.num_layers), [](LayerVariant& variant) {
+  const std::vector<bool> own = read_own_indexers(config, stack.num_layers, absent.every);
+  vary_layers(stack, own, [](LayerVariant& variant) {
     variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
   });
   // Later releases of transformers 5 write the second word.

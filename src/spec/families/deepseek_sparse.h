@@ -15,6 +15,7 @@ struct IndexerDefaults {
   RopeLayout rope_layout = RopeLayout::half_split;
   std::optional<NormSpec> query_norm{};            ///< see IndexerSpec
   std::optional<TemperatureTuning> temperature{};  ///< likewise
+  std::int64_t every = 1;  ///< layers per indexer without a list of them, but for the first
 };
 
 /// Gives the layers of `spec`, whose latent attention is read, an indexer that chooses the keys of

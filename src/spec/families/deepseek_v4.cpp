@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../decoder.h"
+#include "../deepseek_layers.h"
 #include "../family.h"
 #include "../quantization/formats.h"
 
@@ -205,14 +206,10 @@ void set_stored_types(WeightStorage& storage) {
 
 HyperConnectionSpec read_hyper_connections(ConfigReader& config) {
   constexpr std::int64_t kMostIterations = 1000;
-  const HyperConnectionSpec connections{config.size_or({"hc_mult"}, 4),
-                                        config.size_or({"hc_sinkhorn_iters"}, 20),
-                                        config.number_or({"hc_eps"}, 1e-6)};
+  HyperConnectionSpec connections = read_streams(config);
+  connections.sinkhorn_iterations = config.size_or({"hc_sinkhorn_iters"}, 20);
   if (connections.sinkhorn_iterations > kMostIterations) {
     config.fail("hc_sinkhorn_iters", "expected at most 1000 iterations", "write fewer");
-  }
-  if (connections.eps <= 0 || connections.eps >= 1) {
-    config.fail("hc_eps", "expected a number between 0 and 1", "write the class's 1e-6");
   }
   return connections;
 }

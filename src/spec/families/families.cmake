@@ -35,6 +35,7 @@ set(HEADROOM_FAMILIES
   exaone
   falcon
   feed_forward_layer
+  flint
   florence
   gemma
   gemma4
@@ -50,6 +51,7 @@ set(HEADROOM_FAMILIES
   gte
   hf_olmo
   hunyuan
+  hunyuan_v4
   image_text
   internlm
   jamba

@@ -1,6 +1,10 @@
 // Qwen3-Next and Qwen3.5: three of four layers use gated DeltaNet, every fourth gated attention
 // (Qwen, Qwen3-Next-80B-A3B; arXiv 2412.06464). A dense FFN, or routed experts with a shared one.
+// Lara Mini: gated DeltaNet beside windows with RoPE and full attention without (Translated).
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "../decoder.h"
 #include "../family.h"
@@ -9,10 +13,16 @@
 namespace headroom::detail {
 namespace {
 
-GatedDeltaSpec read_gated_delta(ConfigReader& config) {
+/// Heads that a config may omit.
+struct DeltaHeads {
+  std::int64_t keys = 16;
+  std::int64_t values = 32;
+};
+
+GatedDeltaSpec read_gated_delta(ConfigReader& config, DeltaHeads absent = {}) {
   GatedDeltaSpec spec;
-  spec.num_key_heads = config.size_or({"linear_num_key_heads"}, 16);
-  spec.num_value_heads = config.size_or({"linear_num_value_heads"}, 32);
+  spec.num_key_heads = config.size_or({"linear_num_key_heads"}, absent.keys);
+  spec.num_value_heads = config.size_or({"linear_num_value_heads"}, absent.values);
   spec.key_head_dim = config.size_or({"linear_key_head_dim"}, 128);
   spec.value_head_dim = config.size_or({"linear_value_head_dim"}, 128);
   spec.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
@@ -100,6 +110,72 @@ void read_qwen3_5_moe(ConfigReader& config, ModelSpec& spec) {
   read_hybrid_layers(config, spec);
 }
 
+enum class LaraLayer { delta, windowed, full };
+
+/// Without layer_types, the released pattern of five layers.
+std::vector<LaraLayer> read_lara_layers(ConfigReader& config, std::int64_t num_layers) {
+  constexpr LaraLayer kPattern[] = {LaraLayer::delta, LaraLayer::windowed, LaraLayer::delta,
+                                    LaraLayer::full, LaraLayer::windowed};
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (!types.empty() && std::ssize(types) != num_layers) {
+    config.fail("layer_types",
+                fmt::format("has {} entries for {} layers", types.size(), num_layers),
+                "name each of num_hidden_layers");
+  }
+  std::vector<LaraLayer> layers;
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    if (types.empty()) {
+      layers.push_back(kPattern[static_cast<std::size_t>(layer) % std::size(kPattern)]);
+      continue;
+    }
+    const std::string& type = types[static_cast<std::size_t>(layer)];
+    if (type == "linear_attention") {
+      layers.push_back(LaraLayer::delta);
+    } else if (type == "sliding_attention") {
+      layers.push_back(LaraLayer::windowed);
+    } else if (type == "full_attention") {
+      layers.push_back(LaraLayer::full);
+    } else {
+      config.fail("layer_types", fmt::format("\"{}\" is unknown", type),
+                  "use linear_attention, sliding_attention or full_attention");
+    }
+  }
+  return layers;
+}
+
+void read_lara_mini(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults;
+  defaults.max_position_embeddings = 131072;
+  defaults.num_key_value_heads = 4;
+  defaults.head_dim = 128;
+  defaults.norm_eps = 1e-6;
+  defaults.intermediate_size = 0;  // every layer has experts
+  read_decoder(config, spec, defaults);
+  StackSpec& stack = *spec.decoder;
+  require_silu_to_run(spec);
+  ExpertsSpec experts = read_hybrid_experts(config, {{"num_experts", "num_local_experts"}, 128, 4});
+  experts.shared_gate = false;
+  stack.ffn.experts = experts;
+  const GatedDeltaSpec delta = read_gated_delta(config, {8, 16});
+  const WindowSpec window = read_window(config, 512);
+  stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
+  const std::vector<LaraLayer> layers = read_lara_layers(config, stack.num_layers);
+  const auto others = [&](LaraLayer kind) {
+    std::vector<bool> unchanged;
+    for (const LaraLayer layer : layers) unchanged.push_back(layer != kind);
+    return unchanged;
+  };
+  vary_layers(stack, others(LaraLayer::windowed),
+              [&](LayerVariant& variant) { variant.self_attention.window = window; });
+  vary_layers(stack, others(LaraLayer::full),
+              [](LayerVariant& variant) { variant.self_attention.rotary = false; });
+  vary_layers(stack, others(LaraLayer::delta), [&](LayerVariant& variant) {
+    variant.self_attention.kind = AttentionKind::gated_delta;
+    variant.self_attention.gated_delta = delta;
+    variant.self_attention.query_key_norm.reset();
+  });
+}
+
 // A query and its gate are stored head by head.
 constexpr NameRule kQwenHybrid[] = {
     {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_proj.%",
@@ -141,6 +217,18 @@ constexpr NameRule kQwen3_5[] = {
     {"decoder.layers.delta.gate.%", "layers.{}.linear_attn.in_proj_z.%"},
     {"decoder.layers.delta.beta.%", "layers.{}.linear_attn.in_proj_b.%"},
     {"decoder.layers.delta.alpha.%", "layers.{}.linear_attn.in_proj_a.%"},
+};
+
+// Lara Mini's files have all of them in one tensor.
+constexpr NameRule kLaraMini[] = {
+    {"decoder.layers.attention.query.%", "layers.{}.self_attn.q_proj.%"},
+    {"decoder.layers.delta.query.%", "layers.{}.linear_attn.in_proj.%", part(0)},
+    {"decoder.layers.delta.key.%", "layers.{}.linear_attn.in_proj.%", part(1)},
+    {"decoder.layers.delta.value.%", "layers.{}.linear_attn.in_proj.%", part(2)},
+    {"decoder.layers.delta.gate.%", "layers.{}.linear_attn.in_proj.%", part(3)},
+    {"decoder.layers.delta.beta.%", "layers.{}.linear_attn.in_proj.%", part(4)},
+    {"decoder.layers.delta.alpha.%", "layers.{}.linear_attn.in_proj.%", part(5)},
+    {"decoder.layers.delta.context_norm.%", "layers.{}.linear_attn.out_norm.%"},
 };
 
 NameTable qwen3_5_names() {
@@ -217,7 +305,13 @@ std::vector<Family> qwen3_next_families() {
        .classes = either_of(llama_classes("Qwen3_5Moe"), one_class("Qwen3_5MoeTextModel")),
        .reader = read_qwen3_5_moe,
        .names = qwen3_5_names(),
-       .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")}};
+       .gguf = qwen_hybrid_gguf(GgufConversion::tiled_value_heads, "qwen35moe")},
+      {.model_types = {"lara_mini"},
+       .classes = decoder_classes("LaraMini", {.tied = true, .float32_logits = true}),
+       .reader = read_lara_mini,
+       .names = llama_names(
+           {kLaraMini, kQwen3_5, kQwenHybrid, query_key_norm_rules(), routed_expert_rules()}),
+       .gguf = None("llama.cpp does not support this architecture")}};
 }
 
 }  // namespace headroom::detail
