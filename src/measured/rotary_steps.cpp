@@ -30,14 +30,18 @@ struct GrowingRows {
   RotaryDirection direction = RotaryDirection::forward;
   std::int64_t width = 0;
   std::int64_t trained = 0;
+  std::int64_t step = 1;    ///< positions from one row to the next
   std::int64_t length = 0;  ///< that the table is for
 
-  /// Makes `table` the rows of positions [first, end).
-  void fill(RotaryTable& table, std::int64_t first, std::int64_t end) {
+  /// Makes `table` `count` rows, the first of the last multiple of `step` up to position `past`.
+  void fill(RotaryTable& table, std::int64_t past, std::int64_t count) {
+    const std::int64_t first = past / step * step;
+    const std::int64_t end = first + count * step;
     if (length == end) return;
     length = end;
     table = make_rotary_rows(rope, width, first, end, trained);
     turn(direction, table);
+    if (step > 1) keep_every(step, table);
   }
 };
 
@@ -100,7 +104,8 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
   const bool follows =
       op.rope.scaling == RopeScalingKind::dynamic || op.rope.scaling == RopeScalingKind::longrope;
   const bool grows = follows && !in_encoder && !prompt && args.shifts == nullptr;
-  GrowingRows rows{op.rope, op.direction, width, program_.spec_.position.max_position_embeddings};
+  GrowingRows rows{op.rope, op.direction, width, program_.spec_.position.max_position_embeddings,
+                   op.step};
   const std::int64_t offset = integer(op.heads.first) + integer(op.first_dim);
   const std::int64_t moved = 2 * args.batch * args.seq_len * args.heads * width;
   const bool starts_at_zero = in_encoder || prompt;
@@ -109,8 +114,7 @@ StepBuilder::Run StepBuilder::operator()(const Rotary& op) {
           x = output()](std::int64_t /*layer*/) mutable {
     copy_input();
     args.first_position = grows ? 0 : shard + (starts_at_zero ? 0 : lengths->past / step);
-    const std::int64_t first = lengths->past + shard;
-    if (grows) rows.fill(*table, first, first + args.seq_len);
+    if (grows) rows.fill(*table, lengths->past + shard, args.seq_len);
     apply_rotary(*table, args, x + offset);
     return StepCount{0, moved * kFloatBytes};
   };

@@ -37,6 +37,13 @@ void require_rotated_pairs(const RopeSpec& rope, const AttentionSpec& attention,
                            const std::string& file) {
   if (attention.kind != AttentionKind::softmax || attention.latent) return;
   const std::int64_t rotated = std::max(rope.rotary_dim, 2 * rope.rotated_pairs);
+  constexpr std::int64_t kLeastDynamic = 4;  // its base grows by a power of d / (d - 2)
+  const std::int64_t width = rotated == 0 ? attention.head_dim : rotated;
+  if (rope.scaling == RopeScalingKind::dynamic && width < kLeastDynamic) {
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("a dynamic RoPE rotates {} head dimensions", width), file,
+                "rotate at least 4, or choose another rope_type");
+  }
   if (rotated <= attention.head_dim && rotated % 2 == 0) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("RoPE rotates {} of {} head dimensions", rotated, attention.head_dim),
@@ -148,12 +155,26 @@ void require_consistent(const StackSpec& stack, const std::string& file) {
   if (shares) require_keys_to_share(stack, file);
 }
 
+/// tensor2tensor's sinusoids have frequencies from 1 to 1/10000: at least two.
+void require_sinusoids(const ModelSpec& spec, const std::string& file) {
+  constexpr std::int64_t kLeastWidth = 4;
+  const PositionSpec& position = spec.position;
+  const bool is_spread =
+      position.kind == PositionKind::sinusoidal && position.table == PositionTable::tensor2tensor;
+  if (!is_spread || spec.hidden_size >= kLeastWidth) return;
+  throw Error(
+      ErrorCode::invalid_input,
+      fmt::format("sinusoidal positions of width {} have a single frequency", spec.hidden_size),
+      file, "choose a hidden_size of at least 4");
+}
+
 }  // namespace
 
 void require_consistent_layers(const ModelSpec& spec, const std::string& file) {
   if (spec.encoder) require_consistent(*spec.encoder, file);
   if (spec.decoder) require_consistent(*spec.decoder, file);
   if (!spec.encoder && !spec.decoder) return;
+  require_sinusoids(spec, file);
   const StackSpec& stack = spec.main_stack();
   require_rotated_pairs(spec.position.rope, stack.self_attention, file);
   require_frequencies(spec.position.rope, file);

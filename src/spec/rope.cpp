@@ -133,7 +133,12 @@ void read_scaling(ConfigReader& config, const PositionSpec& position, std::int64
     case RopeScalingKind::none:
     case RopeScalingKind::linear:
     case RopeScalingKind::dynamic:
+      break;
     case RopeScalingKind::llama3:
+      for (const char* const key : {"low_freq_factor", "high_freq_factor"}) {
+        if (!config.has(key)) config.fail(key, "is missing from a llama3 RoPE", "add it");
+      }
+      rope.original_max_position_embeddings = original_context(rope, position);
       break;
     case RopeScalingKind::yarn:
       read_yarn(config, position, rope);
@@ -205,6 +210,17 @@ RopeSpec read_rope_of(ConfigReader& config, std::string_view layer_type,
   rope.theta = otherwise.theta;
   read_scaling(*own, position, head_dim, rope);
   return rope;
+}
+
+std::optional<TemperatureTuning> query_scaling(const ConfigReader& config, const RopeSpec& rope) {
+  if (rope.query_scaling_beta == 0) return std::nullopt;
+  if (rope.original_max_position_embeddings <= 0) {
+    config.fail(config.has("rope_parameters") ? "rope_parameters" : "rope_scaling",
+                "has llama_4_scaling_beta, but no original_max_position_embeddings",
+                "give the context length in training");
+  }
+  return TemperatureTuning{static_cast<double>(rope.original_max_position_embeddings),
+                           rope.query_scaling_beta, TemperatureTuning::From::zero};
 }
 
 }  // namespace headroom::detail

@@ -1,6 +1,7 @@
 // RoPE in configs of transformers 4 and 5.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "config_reader.h"
@@ -26,5 +27,10 @@ struct RopeDefaults {
 [[nodiscard]] RopeSpec read_rope_of(ConfigReader& config, std::string_view layer_type,
                                     const PositionSpec& position, std::int64_t head_dim,
                                     const RopeSpec& otherwise);
+
+/// Temperature of queries by `llama_4_scaling_beta` of a RoPE (Ministral 3), if it has that key.
+/// Throws Error{invalid_input} without the context length in training.
+[[nodiscard]] std::optional<TemperatureTuning> query_scaling(const ConfigReader& config,
+                                                             const RopeSpec& rope);
 
 }  // namespace headroom::detail

@@ -193,9 +193,12 @@ void check_shards(const ModelSpec& spec, Random& random, Findings& findings) {
   plan.data = random.between(1, 4);
   plan.expert = random.between(1, 2) == 1 ? 1 : plan.data;
   if (broken_rule(plan, limits)) return;
-  // Key-value heads may be repeated and the vocabulary is padded: then ranks store more.
+  // Key-value heads and groups of state-space heads may be repeated, and the vocabulary is padded:
+  // then ranks store more.
   const Integer vocab = whole.sizes.get(Symbol::vocab_size).value_or(0);
-  const bool repeats = limits.kv_heads % plan.tensor != 0 || vocab % plan.tensor != 0;
+  const Integer groups = whole.sizes.get(Symbol::n_groups).value_or(0);
+  const bool repeats =
+      limits.kv_heads % plan.tensor != 0 || groups % plan.tensor != 0 || vocab % plan.tensor != 0;
   Integer parameters = 0;
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     parameters += stored_parameters(shard_stage(whole, plan, stage), plan);

@@ -61,11 +61,7 @@ void read_ministral3(ConfigReader& config, ModelSpec& spec) {
   defaults.bias = BiasRule::none;
   read_decoder(config, spec, defaults);
   spec.decoder->self_attention.window = read_window(config, 0);
-  const RopeSpec& rope = spec.position.rope;
-  if (rope.query_scaling_beta == 0) return;
-  spec.decoder->self_attention.temperature =
-      TemperatureTuning{static_cast<double>(rope.original_max_position_embeddings),
-                        rope.query_scaling_beta, TemperatureTuning::From::zero};
+  spec.decoder->self_attention.temperature = query_scaling(config, spec.position.rope);
 }
 
 /// Seed-OSS: Llama with biases on Q, K and V, and a key of its own for the output's

@@ -183,12 +183,7 @@ void read_mistral4(ConfigReader& config, ModelSpec& spec) {
   defaults.intermediate_size = 12288;
   read_decoder(config, spec, defaults);
   read_latent_attention(config, spec, {1024, 64, 128});
-  const RopeSpec& rope = spec.position.rope;
-  if (rope.query_scaling_beta != 0) {
-    spec.decoder->self_attention.temperature =
-        TemperatureTuning{static_cast<double>(rope.original_max_position_embeddings),
-                          rope.query_scaling_beta, TemperatureTuning::From::zero};
-  }
+  spec.decoder->self_attention.temperature = query_scaling(config, spec.position.rope);
   ExpertsSpec experts = read_shared_and_routed_experts(
       config, {{"n_routed_experts", "num_local_experts"}, 128, 4}, {2048, 1, 1});
   experts.normalise = config.flag_or({"norm_topk_prob"}, true);

@@ -8,6 +8,7 @@
 #include "../common_keys.h"
 #include "../unknown_type.h"
 #include "headroom/error.h"
+#include "headroom/tiled_tower.h"
 
 namespace headroom::detail {
 namespace {
@@ -183,6 +184,10 @@ Family wrapper_family(const Wrapper& wrapper) {
   const auto read = [wrapper](ConfigReader& config, ModelSpec& spec) {
     read_wrapped_text(config, spec, wrapper);
     note_absent_tower(config, wrapper.absent_tower, spec);
+    if (attends_to_images(spec) && wrapper.text_type != "mllama_text_model") {
+      config.fail("text_config", "attends to the tiles of Mllama's own tower",
+                  "use a text model without cross_attention_layers");
+    }
     wrapper.count_towers(config, spec);
     read_tower_tokens(config, spec);
   };
