@@ -176,6 +176,15 @@ MODELS = {
                                                           "num_attention_heads",
                                                           "num_hidden_layers", "patch_size")},
                           "max_image_size": 20, "text_hidden_size": 48}}),
+    "hy_v4_vl": ("HYV4VLForConditionalGeneration", {
+        "text_config": {**TEXT, **LATENT, "num_key_value_heads": 4, "index_n_heads": 3,
+                        "index_head_dim": 8, "index_topk": 6, "hc_mult": 3,
+                        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0,
+                                            "mrope_section": [1, 1, 0]}},
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_hidden_layers": 2,
+                          "num_attention_heads": 5, "patch_size": 4, "max_image_size": 16,
+                          "out_hidden_size": 48},
+        "image_token_id": 10, "video_token_id": 11}),
     "minicpmv4_6": ("MiniCPMV4_6ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "qwen3_5_text", "head_dim": 16,
                         "num_hidden_layers": 4, "linear_num_key_heads": 2,

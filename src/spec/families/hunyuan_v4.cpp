@@ -9,9 +9,16 @@
 namespace headroom::detail {
 namespace {
 
+/// Sizes that a config may omit.
+struct Sizes {
+  std::int64_t q_lora_rank = 1536;
+  std::int64_t expert = 768;
+  std::int64_t index_heads = 16;
+};
+
 /// RoPE turns the last features of an indexer's heads.
-void read_hunyuan_indexer(ConfigReader& config, ModelSpec& spec) {
-  read_indexer(config, spec, {.num_heads = 16, .every = 4});
+void read_hunyuan_indexer(ConfigReader& config, ModelSpec& spec, std::int64_t num_heads) {
+  read_indexer(config, spec, {.num_heads = num_heads, .every = 4});
   StackSpec& stack = *spec.decoder;
   const auto adapt = [&](AttentionSpec& attention) {
     attention.indexer->rotary_part = HeadPart::last;
@@ -21,9 +28,9 @@ void read_hunyuan_indexer(ConfigReader& config, ModelSpec& spec) {
   for (LayerVariant& variant : stack.variants) adapt(variant.self_attention);
 }
 
-ExpertsSpec read_clamped_experts(ConfigReader& config) {
+ExpertsSpec read_clamped_experts(ConfigReader& config, std::int64_t size) {
   ExpertsSpec experts = read_balanced_experts(
-      config, {{"n_routed_experts", "num_local_experts"}, 256, 8}, {768, 2.827});
+      config, {{"n_routed_experts", "num_local_experts"}, 256, 8}, {size, 2.827});
   experts.activation = ActivationKind::clamped_silu;
   config.expect_number("swiglu_limit", 10);
   return experts;
@@ -40,14 +47,14 @@ void keep_float32(WeightStorage& storage) {
                    "head.language_model.weight"}});
 }
 
-void read_hunyuan_v4(ConfigReader& config, ModelSpec& spec) {
+void read_hunyuan_v4_layers(ConfigReader& config, ModelSpec& spec, const Sizes& absent) {
   DecoderDefaults defaults = deepseek_defaults(262144);
   defaults.rope.layout = RopeLayout::half_split;
   defaults.norm_eps = 1e-5;
   // The class reads qk_rope_head_dim and qk_nope_head_dim, and as many keys as queries.
   config.ignore({"head_dim", "num_key_value_heads", "learnable_sink_init"});
   read_decoder(config, spec, defaults);
-  read_latent_attention(config, spec, {1536, 192, 256});
+  read_latent_attention(config, spec, {absent.q_lora_rank, 192, 256});
   StackSpec& stack = *spec.decoder;
   stack.self_attention.sinks = true;
   stack.self_attention.output_gate = ContextGate::sigmoid;
@@ -55,9 +62,24 @@ void read_hunyuan_v4(ConfigReader& config, ModelSpec& spec) {
   connections.addition_scale = config.number_or({"hc_magnitude"}, 2);
   connections.addition_eps = connections.eps;
   stack.hyper_connections = connections;
-  spread_experts(config, stack, read_clamped_experts(config), 1);
-  read_hunyuan_indexer(config, spec);
+  spread_experts(config, stack, read_clamped_experts(config, absent.expert), 1);
+  read_hunyuan_indexer(config, spec, absent.index_heads);
   keep_float32(spec.storage);
+}
+
+void read_hunyuan_v4(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_v4_layers(config, spec, {});
+}
+
+/// The text of Hunyuan V4 with images, whose compressed queries and latents have norms with the
+/// epsilon of the others.
+void read_hunyuan_v4_vl_text(ConfigReader& config, ModelSpec& spec) {
+  read_hunyuan_v4_layers(config, spec, {2048, 2048, 32});
+  StackSpec& stack = *spec.decoder;
+  stack.self_attention.latent->norm_eps = stack.norm.eps;
+  for (LayerVariant& variant : stack.variants) {
+    variant.self_attention.latent->norm_eps = stack.norm.eps;
+  }
 }
 
 // The names of the class, then Tencent's own, with hc_pre where transformers writes it or before
@@ -106,6 +128,11 @@ std::vector<Family> hunyuan_v4_families() {
   return {{.model_types = {"hy_v4"},
            .classes = llama_classes("HYV4"),
            .reader = read_hunyuan_v4,
+           .names = deepseek_names(kHunyuanV4),
+           .gguf = None("llama.cpp does not support this architecture")},
+          {.model_types = {"hy_v4_vl_text"},
+           .classes = llama_classes("HYV4VLText"),
+           .reader = read_hunyuan_v4_vl_text,
            .names = deepseek_names(kHunyuanV4),
            .gguf = None("llama.cpp does not support this architecture")}};
 }

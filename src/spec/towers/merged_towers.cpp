@@ -1,5 +1,5 @@
-// Towers that merge patches with layers of their own, and are counted: MiniCPM-V 4.6 and
-// HunyuanOCR.
+// Towers that merge patches with layers of their own, and are counted: MiniCPM-V 4.6, HunyuanOCR
+// and Hunyuan V4.
 #include <string>
 
 #include "tower_weights.h"
@@ -73,32 +73,54 @@ void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec) {
   vision.finish();
 }
 
-void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
+namespace {
+
+/// Reads a tower of Hunyuan's, counted with a place for every patch of the largest image and one
+/// more; the width of its rows.
+TowerLayers count_hunyuan_layers(ConfigReader& vision, ModelSpec& spec, const TowerLayers& absent) {
   TowerLayers layers;
-  layers.width = vision.size_or({"hidden_size"}, 1152);
-  layers.inner = vision.size_or({"intermediate_size"}, 4304);
-  layers.count = vision.layers_or({"num_hidden_layers"}, 27);
+  layers.width = vision.size_or({"hidden_size"}, absent.width);
+  layers.inner = vision.size_or({"intermediate_size"}, absent.inner);
+  layers.count = vision.layers_or({"num_hidden_layers"}, absent.count);
   const std::int64_t patch = vision.size_or({"patch_size"}, 16);
   const std::int64_t channels = vision.size_or({"num_channels"}, 3);
   const std::int64_t edge = vision.size_or({"max_image_size"}, 2048) / patch;
-  const std::int64_t merged = vision.size_or({"spatial_merge_size"}, 2);
-  const auto multiple = [&](std::int64_t factor) {
-    return product(vision, "hidden_size", factor, layers.width);
-  };
-  TowerWeights tower(spec, ModelPart::vision);
-  tower.linear("patch_embeddings",
-               product(vision, "patch_size", channels, product(vision, "patch_size", patch, patch)),
-               layers.width, kOfPatches);
+  const std::int64_t elements =
+      product(vision, "patch_size", channels, product(vision, "patch_size", patch, patch));
   const std::int64_t places = product(vision, "max_image_size", edge, edge);
+  TowerWeights tower(spec, ModelPart::vision);
+  tower.linear("patch_embeddings", elements, layers.width, kOfPatches);
   tower.add("position_embeddings.weight", {vision.sum("max_image_size", places, 1), layers.width},
             kOfPatches);
   tower.layers(layers);
+  vision.expect_flag("add_patchemb_bias", true);
+  vision.ignore({"interpolate_mode", "out_hidden_size", "text_hidden_size", "temporal_patch_size",
+                 "img_max_token_num", "min_image_size", "max_vit_seq_len", "attention_heads",
+                 "cat_extra_token"});
+  ignore_tower_keys(vision);
+  return layers;
+}
+
+/// A norm of the patches, and a convolution that merges them to `out` channels.
+void add_convolved_merger(TowerWeights& projector, ConfigReader& vision, std::int64_t width,
+                          std::int64_t out) {
+  const std::int64_t merged = vision.size_or({"spatial_merge_size"}, 2);
+  projector.norm(NormKind::rms_norm, "first_norm", width);
+  projector.add("merger.weight", {out, width, merged, merged}, WeightRole::convolution);
+  projector.add("merger.bias", {out}, WeightRole::convolution);
+}
+
+}  // namespace
+
+void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const std::int64_t width =
+      count_hunyuan_layers(vision, spec, {.count = 27, .width = 1152, .inner = 4304}).width;
+  const auto multiple = [&](std::int64_t factor) {
+    return product(vision, "hidden_size", factor, width);
+  };
   TowerWeights projector(spec, ModelPart::projector);
-  projector.norm(NormKind::rms_norm, "first_norm", layers.width);
-  projector.add("merger.weight", {multiple(2), layers.width, merged, merged},
-                WeightRole::convolution);
-  projector.add("merger.bias", {multiple(2)}, WeightRole::convolution);
+  add_convolved_merger(projector, vision, width, multiple(2));
   projector.linear("up", multiple(2), multiple(4), kOfMerger);
   projector.linear("out", multiple(4), spec.hidden_size, kOfMerger);
   projector.norm(NormKind::rms_norm, "last_norm", spec.hidden_size);
@@ -106,13 +128,26 @@ void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec) {
   for (const char* const name : {"begin", "end", "separator"}) {
     projector.add(name, {spec.hidden_size}, kOfMerger);
   }
-  vision.expect_flag("add_patchemb_bias", true);
-  vision.ignore({"interpolate_mode", "out_hidden_size", "text_hidden_size", "temporal_patch_size",
-                 "img_max_token_num", "min_image_size", "max_vit_seq_len", "attention_heads",
-                 "cat_extra_token"});
-  ignore_tower_keys(vision);
   vision.finish();
   config.ignore({"im_start_id", "im_end_id", "im_newline_id"});
+}
+
+void count_hunyuan_v4_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const std::int64_t width =
+      count_hunyuan_layers(vision, spec, {.count = 40, .width = 1536, .inner = 6144}).width;
+  if (vision.size_or({"out_hidden_size"}, 6144) != spec.hidden_size) {
+    vision.fail("out_hidden_size", "is not the width of the text model", "write its hidden_size");
+  }
+  const std::int64_t merged = product(vision, "hidden_size", kMerged, width);
+  if (vision.size_or({"spatial_merge_size"}, 2) != 2) {
+    vision.fail("spatial_merge_size", "does not merge two by two patches", "write 2");
+  }
+  TowerWeights projector(spec, ModelPart::projector);
+  add_convolved_merger(projector, vision, width, merged);
+  projector.linear("out", merged, spec.hidden_size, kOfMerger);
+  projector.add("end_of_row", {spec.hidden_size}, kOfMerger);
+  vision.finish();
 }
 
 }  // namespace headroom::detail
