@@ -185,6 +185,14 @@ MODELS = {
                           "num_attention_heads": 5, "patch_size": 4, "max_image_size": 16,
                           "out_hidden_size": 48},
         "image_token_id": 10, "video_token_id": 11}),
+    "lfm3_vl": ("Lfm3VlForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "lfm3",
+                        "layer_types": ["conv", "full_attention", "conv"]},
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_hidden_layers": 5,
+                          "num_attention_heads": 5, "num_key_value_heads": 5, "patch_size": 4,
+                          "conv_kernel_size": 3},
+        "projector_hidden_size": 36, "image_token_id": 10, "video_token_id": 11,
+        "vision_start_token_id": 12, "vision_end_token_id": 13}),
     "minicpmv4_6": ("MiniCPMV4_6ForConditionalGeneration", {
         "text_config": {**TEXT, "model_type": "qwen3_5_text", "head_dim": 16,
                         "num_hidden_layers": 4, "linear_num_key_heads": 2,

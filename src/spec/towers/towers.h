@@ -51,6 +51,7 @@ void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec);
 /// HunyuanOCR: ViT, a convolution that merges patches, and vectors at the ends of rows and images.
 void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec);
 void count_hunyuan_v4_tower(ConfigReader& config, ModelSpec& spec);
+void count_lfm3_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.
 void read_llama4_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2-VL: LayerNorm, a plain FFN of mlp_ratio · embed_dim, a merger of 2×2 patches.
