@@ -15,6 +15,9 @@ void read_qwen1(ConfigReader& config, ModelSpec& spec) {
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.ffn.intermediate_size /= 2;  // of each of w1 and w2
+  if (stack.ffn.intermediate_size == 0) {
+    config.fail("intermediate_size", "has no width for each half", "use at least 2");
+  }
   stack.self_attention.output_bias = !config.flag_or({"no_bias"}, true);
   stack.ffn.bias = stack.self_attention.output_bias;
   stack.dropout.embedding = config.probability_or({"emb_dropout_prob"}, 0);

@@ -64,6 +64,9 @@ void read_recurrent_gemma(ConfigReader& config, ModelSpec& spec) {
   StackSpec& stack = *spec.decoder;
   stack.ffn.bias = true;
   stack.ffn.intermediate_size /= 2;  // the config counts gate and up together
+  if (stack.ffn.intermediate_size == 0) {
+    config.fail("intermediate_size", "has no width for each half", "use at least 2");
+  }
   stack.self_attention.output_bias = true;
   stack.self_attention.window = {WindowKind::sliding,
                                  config.size_or({"attention_window_size"}, 2048)};
