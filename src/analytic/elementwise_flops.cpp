@@ -117,7 +117,7 @@ Expr stream_weight_flops(const StreamWeights& op) {
       break;
   }
   const Integer of_eps = op.spec.addition_eps != 0 ? 1 : 0;
-  const Expr vectors = (2 * per_weight + of_eps) * vector;
+  Expr vectors = (2 * per_weight + of_eps) * vector;
   if (!op.mixes()) return vectors;
   const Integer rounds = 2 * Integer{op.spec.sinkhorn_iterations} - 1;
   return vectors + (kSoftmaxFlops.forward + 3) * matrix + rounds * (Integer{2} * matrix + vector);

@@ -162,6 +162,7 @@ void read_lara_mini(ConfigReader& config, ModelSpec& spec) {
   const std::vector<LaraLayer> layers = read_lara_layers(config, stack.num_layers);
   const auto others = [&](LaraLayer kind) {
     std::vector<bool> unchanged;
+    unchanged.reserve(layers.size());
     for (const LaraLayer layer : layers) unchanged.push_back(layer != kind);
     return unchanged;
   };
