@@ -310,6 +310,7 @@ void read_whisper(ConfigReader& config, ModelSpec& spec) {
   family.positions_when_absent = 448;
   family.encoder_input = InputKind::audio;
   read_encoder_decoder(config, spec, family);
+  spec.embedding.scale = EmbeddingScale::none;  // the class does not apply scale_embedding
   const AudioSpec audio{config.size_or({"num_mel_bins"}, 80), ActivationKind::gelu};
   const std::int64_t source_positions = config.size_or({"max_source_positions"}, 1500);
   if (spec.encoder) {

@@ -83,10 +83,14 @@ def changed(config, path, value):
 
 
 def draw(model):
-    """Matrices that neither fade nor grow; vectors near their initial values."""
+    """Matrices that neither fade nor grow; vectors near their initial values; tables of sines as they
+    are."""
+    tables = [part.weight for part in model.modules() if hasattr(part, "create_weight")]
     noise = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, weight in sorted(model.named_parameters()):
+            if any(weight is table for table in tables):
+                continue
             values = torch.randn(weight.shape, generator=noise)
             if weight.ndim < 2:
                 weight.add_(0.1 * values)
