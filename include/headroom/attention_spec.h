@@ -145,6 +145,9 @@ struct LatentAttentionSpec {
   std::int64_t qk_rope_head_dim = 0;
   bool bias = false;       ///< of the down-projections
   double norm_eps = 1e-6;  ///< of the norms of latent vectors, independent of the other norms
+  /// Queries and the gate of the output read the compressed queries twice, behind their norm and
+  /// before it (A.X-K2).
+  bool rereads_queries = false;
 };
 
 /// Temperature tuning: multiplies queries by 1 + scale · ln(1 + floor(position / floor_scale)).
@@ -426,6 +429,9 @@ struct AttentionSpec {
   /// The reference code repeats keys and values for every query head before it caches them.
   bool caches_repeated_heads = false;
   bool norm = true;  ///< false: no norm before it (ModernBERT's first layer)
+  /// The norm before it is gated: y·σ(W_2·SiLU(W_1·y)), with so many features between (A.X-K2); 0:
+  /// no gate.
+  std::int64_t norm_gate_rank = 0;
   /// Placement of the layer's norms where it differs from the stack's (OLMo hybrid).
   std::optional<NormPlacement> norm_placement{};
   std::vector<BlockConnection> connections{};  ///< that end in front of the layer, in order

@@ -74,6 +74,7 @@ enum class Part {
   mlp_shared_expert,
   layer_norm,
   rms_norm,
+  norm_gate,
   residual,
   hyper_connection,
   dropout,

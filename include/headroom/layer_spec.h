@@ -103,6 +103,7 @@ struct FfnSpec {
   double activation_limit = 0;
   std::optional<NormSpec> inner_norm{};  ///< of what the down projection reads (BitNet)
   std::optional<TanhCaps> tanh_caps{};   ///< of a gated network whose activation is SiLU
+  std::int64_t norm_gate_rank = 0;       ///< see AttentionSpec
 
   /// The dense network of inner width `size`, without experts.
   [[nodiscard]] FfnSpec dense(std::int64_t size) const {

@@ -243,8 +243,9 @@ enum class AdapterKind {
   qlora,  ///< LoRA on layers whose frozen matrices are stored in 4 bit (arXiv 2305.14314)
 };
 enum class AdapterTargets {
-  attention,  ///< query, key, value and output projections
-  all,        ///< the feed-forward network's projections as well
+  query_value,  ///< query and value projections (arXiv 2106.09685, section 7.1)
+  attention,    ///< key and output projections as well
+  all,          ///< the feed-forward network's projections as well
 };
 struct Adapter {
   AdapterKind kind = AdapterKind::none;

@@ -45,6 +45,9 @@ struct StepTimes {
   std::vector<std::vector<MicroBatchTime>> stages;  ///< by stage and model chunk
   std::int64_t micro_batches = 1;
   double send_s = 0;  ///< of a micro-batch's hidden states, or their gradients, to another stage
+  /// Of the keys that an indexer chose, with the hidden states, by the stage and the chunk that
+  /// sends them on; empty if none does.
+  std::vector<std::vector<double>> key_choice_s;
   ExposedDataParallel data_parallel;
   double optimizer_s = 0;
 };

@@ -160,7 +160,8 @@ void add_adapter_sizes(Command command, PlanOptions& options, const char* group)
   Adapter& adapter = options.query.adapter;
   constexpr CountRange kRanks{1, 65536};
   const Choices<AdapterTargets> targets{{"all", AdapterTargets::all},
-                                        {"attention", AdapterTargets::attention}};
+                                        {"attention", AdapterTargets::attention},
+                                        {"query-value", AdapterTargets::query_value}};
   options.adapter_only.push_back(add_count(
                                      command, "--adapter-rank", kRanks,
                                      [&](std::int64_t n) { adapter.rank = n; },

@@ -246,18 +246,18 @@ TensorId GraphBuilder::value_norm(const StackContext& stack, TensorId qkv) {
               {kBatch, stack.tokens, heads.row_width()});
 }
 
-AttentionOperands GraphBuilder::shared_operands(const StackContext& stack, TensorId queries) const {
+AttentionOperands GraphBuilder::shared_operands(const StackContext& stack, TensorId query) const {
   AttentionOperands operands = key_values_.at(stack.attention->window.kind);
   if (operands.keys == KeySource::cache) {
-    operands.tensors.front() = queries;
+    operands.tensors.front() = query;
     return operands;
   }
-  operands.tensors = {queries, operands.tensors.front()};
+  operands.tensors = {query, operands.tensors.front()};
   operands.keys = KeySource::cache;
   return operands;
 }
 
-TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden, TensorId context) {
+TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId input, TensorId context) {
   const ContextGate kind = stack.attention->output_gate;
   if (kind == ContextGate::none) return context;
   const bool is_sigmoid = kind == ContextGate::sigmoid || kind == ContextGate::sigmoid_of_head;
@@ -268,10 +268,10 @@ TensorId GraphBuilder::gated_context(const StackContext& stack, TensorId hidden,
                                "attention.gate",
                                WeightRole::attention,
                                stack.rows(),
-                               Symbol::hidden_size,
+                               graph_.tensors[input].shape.back(),
                                {{"attention.gate", width}},
                                kind == ContextGate::sigmoid && stack.attention->qkv_bias};
-  const TensorId gate = linear(projection, hidden, {kBatch, stack.tokens, width});
+  const TensorId gate = linear(projection, input, {kBatch, stack.tokens, width});
   return emit_in_place(Part::attention_gate, "attention.gate.product",
                        OutputGate{is_sigmoid ? ActivationKind::sigmoid : ActivationKind::softplus,
                                   stack.rows() * stack.heads.context_width(),

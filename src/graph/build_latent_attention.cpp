@@ -29,6 +29,11 @@ std::size_t emitted(const Graph& graph) {
   return graph.blocks.empty() ? 0 : graph.blocks.back().nodes.size();
 }
 
+/// What the last operator read.
+TensorId input_of_last(const Graph& graph) {
+  return graph.blocks.back().nodes.back().inputs.front();
+}
+
 /// Marks the operators emitted since there were `first`: norms as such, the others as `others`.
 void mark(Graph& graph, std::size_t first, LatentStep others) {
   for (std::size_t i = first; i < emitted(graph); ++i) {
@@ -42,14 +47,24 @@ void mark(Graph& graph, std::size_t first, LatentStep others) {
 TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidden) {
   const LatentAttentionSpec& latent = *stack.attention->latent;
   TensorId compressed = hidden;
+  TensorId before_norm = hidden;
   if (latent.q_lora_rank > 0) {
     const std::size_t down = emitted(graph_);
     compressed = compressed_queries(stack, hidden, latent.q_lora_rank,
                                     latent.bias ? LinearBias::present : LinearBias::absent,
                                     norm_of_latents(stack));
+    before_norm = input_of_last(graph_);
     mark(graph_, down, LatentStep::none);
   }
   const std::optional<TensorId> choice = key_choice(stack, hidden, compressed);
+  TensorId gate_input = hidden;
+  if (latent.rereads_queries) {
+    const Expr width = Symbol::q_lora_rank;
+    compressed =
+        emit(Part::attention_qkv, "attention.query_a.both", Concatenate{stack.rows(), width, width},
+             {compressed, before_norm}, {}, {kBatch, stack.tokens, Integer{2} * width});
+    gate_input = compressed;
+  }
   const std::size_t expansion = emitted(graph_);
   const TensorId queries = latent_queries(stack, compressed);
   mark(graph_, expansion, LatentStep::expansion);
@@ -58,16 +73,16 @@ TensorId GraphBuilder::latent_attention(const StackContext& stack, TensorId hidd
   const bool rotary = stack.attention->rotary;
   if (!shares) latents_[rotary] = latent_keys(stack, hidden);
   mark(graph_, keys, LatentStep::none);
-  if (options_.latent == LatentAttention::naive || stack.keys == KeySource::projections) {
-    return latent_output(stack, hidden,
-                         expanded_attention(stack, queries, latents_.at(rotary), choice));
-  }
-  if (!shares) append_latents(stack);
+  const bool caches =
+      options_.latent == LatentAttention::absorbed && stack.keys != KeySource::projections;
+  if (caches && !shares) append_latents(stack);
   // Without a past, expanding the new tokens costs less than attention in the latent space.
-  return latent_output(stack, hidden,
-                       options_.phase == Phase::decode
-                           ? absorbed_attention(stack, queries, latent_caches_.at(rotary), choice)
-                           : expanded_attention(stack, queries, latents_.at(rotary), choice));
+  const TensorId context =
+      caches && options_.phase == Phase::decode
+          ? absorbed_attention(stack, queries, latent_caches_.at(rotary), choice)
+          : expanded_attention(stack, queries, latents_.at(rotary), choice);
+  return attention_output(stack, self_attention_parts(), *stack.attention,
+                          stack.heads.context_width(), gated_context(stack, gate_input, context));
 }
 
 void GraphBuilder::append_latents(const StackContext& stack) {
@@ -79,11 +94,6 @@ void GraphBuilder::append_latents(const StackContext& stack) {
   latent_caches_[rotary] = cache;
   latents_[rotary] = emit_in_place(Part::attention_kv_cache, "attention.kv_cache", append,
                                    {latents_.at(rotary), cache});
-}
-
-TensorId GraphBuilder::latent_output(const StackContext& stack, TensorId hidden, TensorId context) {
-  return attention_output(stack, self_attention_parts(), *stack.attention,
-                          stack.heads.context_width(), gated_context(stack, hidden, context));
 }
 
 TensorId GraphBuilder::compressed_queries(const StackContext& stack, TensorId hidden,
@@ -101,15 +111,9 @@ TensorId GraphBuilder::compressed_queries(const StackContext& stack, TensorId hi
 TensorId GraphBuilder::latent_queries(const StackContext& stack, TensorId compressed) {
   const AttentionSpec& attention = *stack.attention;
   const HeadSizes& heads = stack.heads;
-  const bool is_compressed = attention.latent->q_lora_rank > 0;
-  const LinearParts query{Part::attention_qkv,
-                          "attention.query",
-                          WeightRole::attention,
-                          stack.rows(),
-                          is_compressed ? Symbol::q_lora_rank : Symbol::hidden_size,
-                          {{"attention.query", heads.query_width()}},
-                          attention.qkv_bias};
-  TensorId queries = linear(query, compressed, {kBatch, stack.tokens, heads.query_width()});
+  TensorId queries = project(
+      stack, Part::attention_qkv, {"attention.query", heads.query_width()}, WeightRole::attention,
+      attention.qkv_bias ? LinearBias::present : LinearBias::absent, compressed);
   const HeadRows rows{stack.rows(), heads.query_width(), {}, heads.heads, heads.head_dim};
   if (attention.rotary) {
     const Rotary rotary{rows, heads.nope, heads.rope, stack.tokens, stack.position->rope};

@@ -137,7 +137,10 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
   TensorId branch = hidden;
   if (is_attention && shared_output_) branch = with_shared_output(stack, hidden);
   if (before && (!is_attention || stack.attention->norm)) {
-    branch = norm(spec.norm, norm_path, stack.rows(), branch);
+    const std::int64_t rank = is_attention    ? stack.attention->norm_gate_rank
+                              : name == "mlp" ? stack.ffn->norm_gate_rank
+                                              : 0;
+    branch = gated_norm(stack, rank, norm_path, branch);
   }
   branch = dropout(name + ".dropout", dropout_probability, function(branch));
   const bool of_experts = name == "mlp" && stack.ffn->experts && stack.ffn->experts->output_norm;
@@ -157,6 +160,20 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
     sum = norm(spec.norm, norm_path, stack.rows(), sum);
   }
   return sum;
+}
+
+TensorId GraphBuilder::gated_norm(const StackContext& stack, std::int64_t gate_rank,
+                                  const std::string& path, TensorId hidden) {
+  const TensorId normed = norm(stack.spec->norm, path, stack.rows(), hidden);
+  if (gate_rank == 0) return normed;
+  FfnSpec network;
+  network.kind = FfnKind::plain;
+  network.activation = ActivationKind::silu;
+  const TensorId gate =
+      dense_network(stack, network, Integer{gate_rank}, path + ".gate", Part::norm_gate, normed);
+  return emit_in_place(Part::norm_gate, path + ".gate.product",
+                       OutputGate{ActivationKind::sigmoid, stack.rows() * Symbol::hidden_size},
+                       {normed, gate});
 }
 
 TensorId GraphBuilder::layer_scale(const StackContext& stack, const std::string& path,

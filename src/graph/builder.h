@@ -167,6 +167,8 @@ class GraphBuilder : BuiltTensors {
   TensorId layer(const StackContext& stack, TensorId hidden);
   TensorId transformer_layer(const StackContext& stack, TensorId hidden);
   TensorId parallel_layer(const StackContext& stack, TensorId hidden);
+  TensorId gated_norm(const StackContext& stack, std::int64_t gate_rank, const std::string& path,
+                      TensorId hidden);
   TensorId layer_scale(const StackContext& stack, const std::string& path, TensorId branch);
   TensorId add_residual(const StackContext& stack, const std::string& path, TensorId hidden,
                         TensorId branch);
@@ -211,13 +213,12 @@ class GraphBuilder : BuiltTensors {
   TensorId gated_position_bias(const StackContext& stack, TensorId hidden);
   TensorId self_attention(const StackContext& stack, TensorId hidden);
   TensorId attention_of_heads(const StackContext& stack, TensorId hidden);
-  /// The context times its gate, if it has one.
-  TensorId gated_context(const StackContext& stack, TensorId hidden, TensorId context);
+  /// The context times its gate, a projection of `input`, if it has one.
+  TensorId gated_context(const StackContext& stack, TensorId input, TensorId context);
   TensorId project_heads(const StackContext& stack, TensorId hidden);
   TensorId scaled_keys_and_values(const StackContext& stack, TensorId query_key_value);
   TensorId value_norm(const StackContext& stack, TensorId query_key_value);
-  [[nodiscard]] AttentionOperands shared_operands(const StackContext& stack,
-                                                  TensorId queries) const;
+  [[nodiscard]] AttentionOperands shared_operands(const StackContext& stack, TensorId query) const;
   TensorId apply_rope_and_norm(const StackContext& stack, TensorId query_key_value);
   TensorId apply_rope(const StackContext& stack, TensorId query_key_value);
   /// Rotates `heads` of `input` if the layer has rotary positions.
@@ -425,7 +426,6 @@ class GraphBuilder : BuiltTensors {
                               std::optional<TensorId> choice);
   TensorId expanded_attention(const StackContext& stack, TensorId queries, TensorId latents,
                               std::optional<TensorId> choice);
-  TensorId latent_output(const StackContext& stack, TensorId hidden, TensorId context);
 
   // build_head.cpp
   void head(const StackContext& stack, TensorId hidden);

@@ -116,6 +116,8 @@ std::string_view name_of(Part part) noexcept {
       return "layer_norm";
     case Part::rms_norm:
       return "rms_norm";
+    case Part::norm_gate:
+      return "norm_gate";
     case Part::residual:
       return "residual";
     case Part::hyper_connection:

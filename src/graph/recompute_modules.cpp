@@ -95,6 +95,7 @@ LayerPart layer_part(const Node& node) {
     case Part::cross_attention_context:
     case Part::cross_attention_core:
     case Part::cross_attention_out:
+    case Part::norm_gate:
     case Part::residual:
     case Part::hyper_connection:
     case Part::dropout:

@@ -1,9 +1,12 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "enum_table.h"
 #include "headroom/error.h"
 #include "headroom/parallel_plan.h"
 #include "op_kind.h"
@@ -16,12 +19,39 @@ constexpr std::array kAttentionTargets{Part::attention_qkv, Part::attention_out,
                                        Part::cross_attention_out};
 constexpr std::array kFeedForwardTargets{Part::mlp_up, Part::mlp_down};
 
+struct TargetInfo {
+  AdapterTargets targets;
+  std::string_view name;
+  std::string_view matrices;  ///< in messages
+  std::string_view remedy;    ///< for a model that lacks them
+};
+constexpr std::string_view kChooseTransformer =
+    "leave the adapters out, or choose a Transformer, such as llama-3-8b";
+constexpr TargetInfo kTargets[] = {
+    {AdapterTargets::query_value, "query-value", "queries and of values",
+     "let them change all matrices of attention"},
+    {AdapterTargets::attention, "attention", "attention", kChooseTransformer},
+    {AdapterTargets::all, "all", "attention and feed-forward networks", kChooseTransformer},
+};
+static_assert(detail::lists_every<kTargets>(&TargetInfo::targets));
+
+const TargetInfo& info_of(AdapterTargets targets) {
+  return kTargets[static_cast<std::size_t>(targets)];
+}
+
 bool is_target(const Node& node, AdapterTargets targets) {
   if (detail::kind_of(node.op) != detail::OpKind::linear) return false;
   const auto is_part = [&](Part part) { return node.component.part == part; };
   const bool feed_forward =
       targets == AdapterTargets::all && std::ranges::any_of(kFeedForwardTargets, is_part);
   return feed_forward || std::ranges::any_of(kAttentionTargets, is_part);
+}
+
+bool makes_values(const Weight& matrix) { return matrix.path.ends_with(".value.weight"); }
+
+bool is_target(const Weight& matrix, AdapterTargets targets) {
+  return targets != AdapterTargets::query_value || matrix.path.ends_with(".query.weight") ||
+         makes_values(matrix);
 }
 
 /// Replaces W·x by W·x + B·(A·x), with A [rank, in] and B [out, rank], for every target matrix.
@@ -39,24 +69,28 @@ class AdapterPass {
         block.nodes.push_back(placed);
         const bool adapted = block.is_layers() && is_target(placed, adapter_.targets);
         if (!adapted) continue;
-        for (const Weight& matrix : matrices_of(placed)) adapt_matrix(block, placed, matrix);
+        for (const Weight& matrix : matrices_of(placed)) {
+          if (!is_target(matrix, adapter_.targets)) continue;
+          adapts_values_ = adapts_values_ || makes_values(matrix);
+          adapt_matrix(block, placed, matrix);
+        }
       }
       if (const auto found = current_.find(block.carried_out); found != current_.end()) {
         block.carried_out = found->second;
       }
     }
-    if (current_.empty()) refuse();
+    // Latent attention makes keys and values by one matrix.
+    const bool lacks_values = adapter_.targets == AdapterTargets::query_value && !adapts_values_;
+    if (current_.empty() || lacks_values) refuse();
     return std::move(graph_);
   }
 
  private:
   [[noreturn]] void refuse() const {
-    const std::string targets = adapter_.targets == AdapterTargets::all
-                                    ? "attention and feed-forward networks"
-                                    : "attention";
-    throw Error(ErrorCode::invalid_input,
-                "adapters change matrices of " + targets + ", which this model lacks", {},
-                "leave the adapters out, or choose a Transformer, such as llama-3-8b");
+    const TargetInfo& info = info_of(adapter_.targets);
+    throw_invalid_input(
+        fmt::format("adapters change matrices of {}, which this model lacks", info.matrices),
+        std::string(info.remedy));
   }
 
   [[nodiscard]] Node with_current_inputs(Node node) const {
@@ -122,6 +156,7 @@ class AdapterPass {
   Adapter adapter_;
   Graph graph_;
   std::map<TensorId, TensorId> current_;
+  bool adapts_values_ = false;
 };
 
 }  // namespace
@@ -143,14 +178,6 @@ Graph with_served_adapters(const Graph& graph, const Adapter& adapter, DType dty
   return served;
 }
 
-std::string_view name_of(AdapterTargets targets) noexcept {
-  switch (targets) {
-    case AdapterTargets::attention:
-      return "attention";
-    case AdapterTargets::all:
-      break;
-  }
-  return "all";
-}
+std::string_view name_of(AdapterTargets targets) noexcept { return info_of(targets).name; }
 
 }  // namespace headroom

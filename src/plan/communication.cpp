@@ -103,13 +103,18 @@ double Planner::Implementation::send_seconds(const PlanChoice& choice, Integer b
   return sent / send_rate(apart) + rates.collective_latency_s + between_nodes;
 }
 
+std::vector<bool> Planner::Implementation::chunks_with_choice(const ParallelPlan& plan,
+                                                              std::int64_t stage) const {
+  std::vector<bool> send;
+  if (choosing_layers.empty()) return send;
+  for (const LayerRange& chunk : layers_of_stage(detail::layers_of(graph), plan, stage))
+    send.push_back(std::ranges::binary_search(choosing_layers, chunk.end));
+  return send;
+}
+
 std::int64_t Planner::Implementation::choices_sent(const ParallelPlan& plan,
                                                    std::int64_t stage) const {
-  if (choosing_layers.empty()) return 0;
-  const std::vector<LayerRange> chunks = layers_of_stage(detail::layers_of(graph), plan, stage);
-  return std::ranges::count_if(chunks, [&](const LayerRange& chunk) {
-    return std::ranges::binary_search(choosing_layers, chunk.end);
-  });
+  return std::ranges::count(chunks_with_choice(plan, stage), true);
 }
 
 double Planner::Implementation::sends_seconds(const PlanChoice& choice,

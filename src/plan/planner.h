@@ -91,6 +91,10 @@ class Planner::Implementation : public PlannerSetup {
   const std::vector<detail::PipelineStage>& stages(const ParallelPlan& plan);
   /// Seconds to send the hidden states of one micro-batch, or other bytes, to the next stage.
   [[nodiscard]] double send_seconds(const PlanChoice& choice, Integer bytes) const;
+  /// By model chunk of a stage, true if it sends on the keys that an indexer chose; empty if no
+  /// chunk of any stage does.
+  [[nodiscard]] std::vector<bool> chunks_with_choice(const ParallelPlan& plan,
+                                                     std::int64_t stage) const;
   /// Choices of keys that a stage sends on in a forward pass.
   [[nodiscard]] std::int64_t choices_sent(const ParallelPlan& plan, std::int64_t stage) const;
   /// Seconds that a serving pass takes between the stages.

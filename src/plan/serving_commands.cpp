@@ -52,6 +52,18 @@ void add_vllm_adapters(const PlanQuestion& question, CommandWords& words, Engine
                   adapter.rank));
 }
 
+std::string_view sglang_modules(AdapterTargets targets) {
+  switch (targets) {
+    case AdapterTargets::query_value:
+      return "q_proj v_proj";
+    case AdapterTargets::attention:
+      return "q_proj k_proj v_proj o_proj";
+    case AdapterTargets::all:
+      break;
+  }
+  return "all";
+}
+
 /// SGLang keeps adapters in a pool of this size (docs.sglang.io, advanced_features/lora); without
 /// paths at the start it needs the rank and the matrices.
 void add_sglang_adapters(const PlanQuestion& question, CommandWords& words,
@@ -61,8 +73,7 @@ void add_sglang_adapters(const PlanQuestion& question, CommandWords& words,
   words.add("--enable-lora");
   words.add("--max-loras-per-batch", adapter.held);
   words.add("--max-lora-rank", adapter.rank);
-  const bool all = adapter.targets == AdapterTargets::all;
-  words.add("--lora-target-modules", all ? "all" : "q_proj k_proj v_proj o_proj");
+  words.add("--lora-target-modules", sglang_modules(adapter.targets));
   command.notes.emplace_back("name the adapters with --lora-paths, or load them while serving");
 }
 

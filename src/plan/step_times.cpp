@@ -121,6 +121,14 @@ StepTimes Planner::Implementation::step_times(const PlanChoice& choice, const Lo
     }
   }
   if (plan.pipeline > 1) times.send_s = send_seconds(choice, rank.hidden);
+  if (plan.pipeline > 1 && !choosing_layers.empty()) {
+    const double seconds = send_seconds(choice, rank.key_choice);
+    for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
+      std::vector<double>& of_stage = times.key_choice_s.emplace_back();
+      for (const bool sends : chunks_with_choice(plan, stage))
+        of_stage.push_back(sends ? seconds : 0);
+    }
+  }
   const auto repeats = static_cast<double>(times.micro_batches);
   for (const auto& call : detail::data_parallel_collectives(extremes.states, choice, repeats)) {
     const double seconds = detail::exposed_seconds(call, data_parallel_seconds(call), choice,

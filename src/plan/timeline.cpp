@@ -148,15 +148,15 @@ class Simulation {
     if (neighbours.source && !neighbours.target) {
       running.now_s = std::max(running.now_s, input.computed_s);
       add(running, forward ? StepWork::receive_activations : StepWork::receive_gradients,
-          times_.send_s, pass);
+          send_s(pass.direction, *neighbours.source), pass);
     } else {
       running.now_s = std::max(running.now_s, input.arrived_s);
     }
     compute(running, stage, pass);
     const double computed_s = running.now_s;
     if (neighbours.target) {
-      add(running, forward ? StepWork::send_activations : StepWork::send_gradients, times_.send_s,
-          pass);
+      add(running, forward ? StepWork::send_activations : StepWork::send_gradients,
+          send_s(pass.direction, shape_.position(stage, pass.chunk)), pass);
     }
     result_of(pass.direction, shape_.position(stage, pass.chunk), pass.micro_batch) =
         Result{computed_s, running.now_s};
@@ -179,6 +179,14 @@ class Simulation {
     add(running, StepWork::backward, time.backward_s, pass);
     add(running, StepWork::backward_collectives, time.backward_communication_s, pass);
     add(running, StepWork::copy_from_host, time.backward_copies_s, pass);
+  }
+
+  /// Seconds to send on the result of the chunk at `position`. Chosen keys have no gradients.
+  [[nodiscard]] double send_s(Direction direction, std::int64_t position) const {
+    if (direction == Direction::backward || times_.key_choice_s.empty()) return times_.send_s;
+    const auto stage = static_cast<std::size_t>(position % shape_.stages);
+    const auto chunk = static_cast<std::size_t>(position / shape_.stages);
+    return times_.send_s + times_.key_choice_s.at(stage).at(chunk);
   }
 
   /// One chunk's part of the time of a whole stage.

@@ -271,9 +271,13 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
     time.bubble_s = (all_layers_seconds(costs, how) - worst.layers_s) / v *
                     bubble_fraction(choice, worst.slowest);
     time.communication_s += 2 * passes * v * send_seconds(choice, costs.hidden);
-    const auto choices = static_cast<double>(choices_sent(plan, 0));
-    if (choices > 0)
-      time.communication_s += passes * choices * send_seconds(choice, costs.key_choice);
+    std::int64_t choices = 0;  // of the stage that sends the most, which the others wait for
+    for (std::int64_t stage = 0; stage < plan.pipeline; ++stage)
+      choices = std::max(choices, choices_sent(plan, stage));
+    if (choices > 0) {
+      time.communication_s +=
+          passes * static_cast<double>(choices) * send_seconds(choice, costs.key_choice);
+    }
   }
   for (const auto& call : detail::data_parallel_collectives(worst.states, choice, passes)) {
     time.communication_s += detail::exposed_seconds(call, data_parallel_seconds(call), choice,

@@ -152,6 +152,14 @@ WindowSpec read_window(ConfigReader& config, std::int64_t when_absent) {
   return {WindowKind::sliding, size};
 }
 
+WindowSpec read_required_window(ConfigReader& config, std::int64_t when_absent) {
+  const WindowSpec window = read_window(config, when_absent);
+  if (window.kind == WindowKind::none) {
+    config.fail("sliding_window", "is no window for the sliding layers", "write its size");
+  }
+  return window;
+}
+
 ModelClasses llama_classes(const std::string& prefix) {
   return decoder_classes(prefix, {.float32_logits = true});
 }

@@ -66,6 +66,10 @@ void read_decoder(ConfigReader& config, ModelSpec& spec, const DecoderDefaults& 
 /// Reads `sliding_window`: null means no window, an absent key `when_absent` (0: no window).
 [[nodiscard]] WindowSpec read_window(ConfigReader& config, std::int64_t when_absent);
 
+/// Reads `sliding_window` of a class whose sliding layers need one. Throws Error{invalid_input} for
+/// null and 0.
+[[nodiscard]] WindowSpec read_required_window(ConfigReader& config, std::int64_t when_absent);
+
 /// Decoder classes that compute the logits in float32 for the loss.
 [[nodiscard]] ModelClasses llama_classes(const std::string& prefix);
 

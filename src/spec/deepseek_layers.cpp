@@ -47,7 +47,7 @@ void read_latent_attention(ConfigReader& config, ModelSpec& spec, const LatentSi
   LatentAttentionSpec latent;
   const std::int64_t absent = config.is_null("q_lora_rank") ? 0 : sizes.q_lora_rank;
   latent.q_lora_rank = config.count_or({"q_lora_rank"}, absent);
-  latent.kv_lora_rank = config.size_or({"kv_lora_rank"}, 512);
+  latent.kv_lora_rank = config.size_or({"kv_lora_rank"}, sizes.kv_lora_rank);
   latent.qk_nope_head_dim = config.size_or({"qk_nope_head_dim"}, sizes.qk_nope_head_dim);
   latent.qk_rope_head_dim = config.size_or({"qk_rope_head_dim"}, sizes.qk_rope_head_dim);
   latent.bias = config.flag_or({"attention_bias"}, false);

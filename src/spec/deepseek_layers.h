@@ -22,6 +22,7 @@ struct LatentSizes {
   std::int64_t qk_nope_head_dim = 128;
   std::int64_t value_head_dim = 128;
   std::int64_t qk_rope_head_dim = 64;
+  std::int64_t kv_lora_rank = 512;
 };
 
 /// Reads multi-head latent attention (arXiv 2405.04434, section 2.1) into the stack of `spec`,

@@ -88,6 +88,7 @@ Share share_of(Part part) noexcept {
     case Part::cross_attention_query:
     case Part::cross_attention_key_value:
     case Part::cross_attention_out:
+    case Part::norm_gate:
       return Share::projections;
     case Part::attention_query_key_norm:
     case Part::attention_rotary:

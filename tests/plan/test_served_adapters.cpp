@@ -66,6 +66,8 @@ TEST_CASE("served adapters take as many bytes as PEFT counts parameters, each tw
   CHECK(weight_bytes(planner_with(1, 64)) - without == 4 * kAdapterBytes);
   // q, k, v and o: 16·32·((4096 + 4096)·2 + (4096 + 1024)·2) parameters.
   CHECK(weight_bytes(planner_with(1, 16, AdapterTargets::attention)) - without == 2 * 13'631'488);
+  // q and v: 16·32·((4096 + 4096) + (4096 + 1024)) parameters.
+  CHECK(weight_bytes(planner_with(1, 16, AdapterTargets::query_value)) - without == 2 * 6'815'744);
 }
 
 // S-LoRA, arXiv 2311.03285, section 5, as vLLM shards by default: a rank holds its columns of B
@@ -127,6 +129,11 @@ TEST_CASE("a model without target matrices is refused adapters") {
   CHECK(refusal_of([&] {
           (void)Planner(load_model("mamba2-780m").spec, query, h100());
         }).find("which this model lacks") != std::string::npos);
+  // One matrix makes DeepSeek's keys and values.
+  query.adapter.targets = AdapterTargets::query_value;
+  CHECK(refusal_of([&] {
+          (void)Planner(load_model("deepseek-v3").spec, query, h100());
+        }).find("matrices of queries and of values") != std::string::npos);
 }
 
 TEST_CASE("requests with adapters are answered later, and fewer fit") {

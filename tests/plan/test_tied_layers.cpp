@@ -159,4 +159,49 @@ TEST_CASE("the planner counts the choice of keys that its first stage sends on")
   CHECK(sends().wire_bytes == 16 * 6144 * 2);
 }
 
+TEST_CASE("the timeline of a training step has the sends of chosen keys, forward only") {
+  StepTimes times;
+  times.micro_batches = 4;
+  times.send_s = 0.25;
+  times.stages.assign(3, {MicroBatchTime{1, 2}});
+  const auto sends = [&](std::size_t stage, StepWork work) {
+    const StepTimeline timeline = timeline_of(times);
+    double seconds = 0;
+    for (const TimelineEvent& event : timeline.stages[stage].events)
+      if (event.work == work) seconds += event.duration_s;
+    return seconds;
+  };
+  times.key_choice_s = {{0}, {0.5}, {0}};
+  CHECK(sends(0, StepWork::send_activations) == 4 * 0.25);
+  CHECK(sends(1, StepWork::send_activations) == 4 * 0.75);
+  CHECK(sends(2, StepWork::receive_activations) == 4 * 0.75);
+  CHECK(sends(1, StepWork::send_gradients) == 4 * 0.25);
+  CHECK(sends(2, StepWork::send_gradients) == 4 * 0.25);
+}
+
+// The second of two stages begins behind layer 38, whose indexer chose; the second of three does
+// not. A sequence of 2048 tokens has 2048·2049/2 chosen keys of 4 bytes, beside hidden states of
+// 6144 bfloat16 numbers a token.
+TEST_CASE("a training step sends the keys that an indexer chose from stages that end behind one") {
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  DeviceRates rates = device_rates(find_machine("a100-80gb"), Purpose::train, DType::bfloat16);
+  rates.collective_latency_s = 0;
+  Planner planner(load_model("glm-5.2-fp8").spec, query, rates);
+  const auto relative = [&](std::int64_t count) {
+    PlanChoice choice;
+    choice.parallel = stages(count);
+    const StepTimes times = planner.step_times(choice, {4, 2048});
+    std::vector<double> fractions;
+    for (const std::vector<double>& chunks : times.key_choice_s)
+      fractions.push_back(chunks.front() / times.send_s);
+    return fractions;
+  };
+  CHECK(relative(2).front() == doctest::Approx(2049.0 / 2 * 4 / (6144 * 2)));
+  CHECK(relative(2).back() == 0);
+  CHECK(relative(3).front() == 0);
+  CHECK(relative(3)[1] == relative(2).front());
+  CHECK(relative(3).back() == 0);
+}
+
 }  // namespace headroom::test

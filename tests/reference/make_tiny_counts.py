@@ -54,6 +54,8 @@ MODELS = {
                                           "linear_key_head_dim": 8, "linear_value_head_dim": 6}),
     "hy_v4": ("HYV4ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4, "index_n_heads": 3,
                                    "index_head_dim": 8, "index_topk": 6, "hc_mult": 3}),
+    "axk2": ("AXK2ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4, "index_n_heads": 3,
+                                 "index_head_dim": 8, "index_topk": 6, "gated_norm_rank": 5}),
     "axk1": ("AXK1ForCausalLM", {**TEXT, **LATENT, "num_key_value_heads": 4}),
     "aria": ("AriaForConditionalGeneration", {
         "text_config": {**TEXT, "moe_num_experts": 4, "moe_topk": 2, "moe_num_shared_experts": 1},

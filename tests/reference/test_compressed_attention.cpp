@@ -315,6 +315,21 @@ TEST_CASE("independent hyper-connections multiply each stream by its weights onl
   CHECK(three.parameters - two.parameters == 4025);
 }
 
+TEST_CASE("gates of norms and of latent attention have the FLOPs that torch counts") {
+  // By torch's FlopCounterMode, the class has 1,707,264 FLOPs with gates of rank 5, 16,128 fewer
+  // than with rank 6.
+  auto config = read_json(data_folder() / "families/axk2/config.json");
+  Workload workload;
+  workload.batch_size = 2;
+  workload.seq_len = 9;
+  const Figures five = count(spec_of(config), workload).figures;
+  CHECK(five.forward.matrix_flops == 1707264);
+  config["gated_norm_rank"] = 6;
+  const Figures six = count(spec_of(config), workload).figures;
+  CHECK(six.forward.matrix_flops - five.forward.matrix_flops == 16128);
+  CHECK(six.parameters - five.parameters == 448);
+}
+
 TEST_CASE("hyper-connections save the streams before every sublayer and before the last sum") {
   const Counted counted = count(wild("deepseek-v4-flash"), workload_of(Phase::train, 64, 0));
   Integer streams = 0;

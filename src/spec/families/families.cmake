@@ -5,6 +5,7 @@ set(HEADROOM_FAMILIES
   albert
   apertus
   attention_layer
+  ax_k2
   baichuan
   bailing
   bailing_hybrid

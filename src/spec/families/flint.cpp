@@ -11,10 +11,7 @@ void read_flint_attention(ConfigReader& config, StackSpec& stack) {
   constexpr std::int64_t kPeriod = 4;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
   stack.self_attention.sinks = true;
-  const WindowSpec window = read_window(config, 513);
-  if (window.kind == WindowKind::none) {
-    config.fail("sliding_window", "is no window for the sliding layers", "write its size");
-  }
+  const WindowSpec window = read_required_window(config, 513);
   const std::int64_t last = stack.num_layers - 1;
   const std::vector<bool> windowed = read_windowed_layers(
       config, stack.num_layers,

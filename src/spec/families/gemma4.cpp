@@ -52,15 +52,6 @@ void read_per_layer_inputs(ConfigReader& config, ModelSpec& spec) {
   if (width > 0) spec.embedding.per_layer = PerLayerInputSpec{rows, width};
 }
 
-/// The window of the sliding layers, by which a layer finds the keys that it shares.
-WindowSpec read_own_window(ConfigReader& config, std::int64_t when_absent) {
-  const WindowSpec window = read_window(config, when_absent);
-  if (window.kind == WindowKind::none) {
-    config.fail("sliding_window", "is no window for the sliding layers", "write its size");
-  }
-  return window;
-}
-
 /// Marks layers before the last `num_kv_shared_layers`.
 std::vector<bool> read_own_key_values(ConfigReader& config, std::int64_t num_layers,
                                       std::int64_t when_absent) {
@@ -146,7 +137,7 @@ void read_gemma4_layers(ConfigReader& config, ModelSpec& spec, std::int64_t wind
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 6 != 0; };
   std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
   windowed.back() = false;  // whatever layer_types says, as in the class
-  const WindowSpec window = read_own_window(config, window_when_absent);
+  const WindowSpec window = read_required_window(config, window_when_absent);
   const bool value_is_key = config.flag_or({"attention_k_eq_v"}, false);
   stack.layer_scalar = true;
   AttentionSpec full = stack.self_attention;
@@ -271,7 +262,7 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   const auto rule = [](std::int64_t layer) { return (layer + 1) % 5 != 0; };
   const std::vector<bool> windowed = read_windowed_layers(config, stack.num_layers, rule);
   const AttentionSpec full = stack.self_attention;
-  stack.self_attention.window = read_own_window(config, 512);
+  stack.self_attention.window = read_required_window(config, 512);
   stack.self_attention.rope = read_local_rope(config, spec);
   vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   vary_layers(stack, read_own_key_values(config, stack.num_layers, 15),

@@ -11,10 +11,7 @@ namespace {
 void read_kolibri_attention(ConfigReader& config, StackSpec& stack) {
   constexpr std::int64_t kPeriod = 5;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  const WindowSpec window = read_window(config, 513);
-  if (window.kind == WindowKind::none) {
-    config.fail("sliding_window", "is no window for the sliding layers", "write its size");
-  }
+  const WindowSpec window = read_required_window(config, 513);
   const std::vector<bool> windowed = read_windowed_layers(
       config, stack.num_layers, [](std::int64_t layer) { return (layer + 1) % kPeriod != 0; });
   vary_layers(stack, windowed,
