@@ -27,6 +27,11 @@ std::int64_t truncated(const ConfigReader& config, std::string_view key, double 
               "write the number of the model's config");
 }
 
+std::int64_t dinov2_gated_width(std::int64_t inner) {
+  constexpr std::int64_t kGranule = 8;
+  return ceil_div(inner * 2 / 3, kGranule) * kGranule;
+}
+
 std::int64_t square_side(const ConfigReader& config, std::string_view key, std::int64_t count) {
   const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(count))));
   if (side * side == count) return side;

@@ -41,6 +41,10 @@ void expect_usual_layers(ConfigReader& config);
 [[nodiscard]] std::int64_t truncated(const ConfigReader& config, std::string_view key,
                                      double factor, std::int64_t size);
 
+/// Inner width of a gated network in place of a plain one of width `inner`: two thirds of it,
+/// rounded up to a multiple of 8. Source: Dinov2SwiGLUFFN, transformers, models/dinov2.
+[[nodiscard]] std::int64_t dinov2_gated_width(std::int64_t inner);
+
 /// √count, the side of the square table or grid whose size is `key`. Throws if it is not whole.
 [[nodiscard]] std::int64_t square_side(const ConfigReader& config, std::string_view key,
                                        std::int64_t count);

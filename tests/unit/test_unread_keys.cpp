@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "headroom/analysis.h"
@@ -69,14 +70,10 @@ json with_type(json from, const std::string& type) {
   return from;
 }
 
-/// A number in place of Python's Infinity.
+/// A number in place of Python's Infinity, but for the string that transformers 5 writes for it.
 json read_config(const std::filesystem::path& file) {
-  std::string text = read_file(file);
-  const std::string infinity = "Infinity";
-  for (auto at = text.find(infinity); at != std::string::npos; at = text.find(infinity)) {
-    text.replace(at, infinity.size(), "1e30");
-  }
-  return json::parse(text);
+  static const std::regex kInfinity("([^\"])Infinity");
+  return json::parse(std::regex_replace(read_file(file), kInfinity, "$011e30"));
 }
 
 json tower(const std::string& name) {

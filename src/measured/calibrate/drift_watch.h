@@ -1,12 +1,20 @@
 // Watches the machine's speed while a model runs, with gauge readings between runs.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "gauge.h"
 #include "headroom/machine_profile.h"
 
 namespace headroom::measured {
+
+/// Drift of every run: the mean of the readings before and after it; before the first one there is
+/// none, and the next two count. Where they are further apart than kSettledRatio, the smaller: what
+/// lasts through a run shows on both sides of it. `runs[i]`: runs that end before reading i and
+/// begin after the one before it.
+[[nodiscard]] std::vector<Drift> drift_of_runs(std::span<const Drift> readings,
+                                               std::span<const std::size_t> runs);
 
 class DriftWatch {
  public:
@@ -21,7 +29,7 @@ class DriftWatch {
   [[nodiscard]] bool is_due() const;
   void read();
 
-  /// Drift of every run: the mean of the readings before and after it. Call after the last run.
+  /// drift_of_runs() of all runs. Call after the last one.
   [[nodiscard]] std::vector<Drift> finish();
 
   /// First and last reading; there must have been a run.
@@ -32,8 +40,8 @@ class DriftWatch {
   const ThreadProfile& profile_;
   Gauge gauge_;
   std::vector<Drift> readings_;
-  std::vector<Drift> by_run_;
-  std::size_t pending_ = 0;  ///< runs since the last reading
+  std::vector<std::size_t> runs_;  ///< see drift_of_runs
+  std::size_t pending_ = 0;        ///< runs since the last reading
   Clock::time_point last_;
 };
 

@@ -26,16 +26,13 @@ ModelClasses dinov2_classes(const std::string& prefix) {
                        {prefix + "ForImageClassification", image}}};
 }
 
-/// Inner width: mlp_ratio · hidden_size; a gated network has two thirds of it, rounded up to a
-/// multiple of 8. Source: Dinov2MLP and Dinov2SwiGLUFFN, transformers, models/dinov2.
+/// Inner width: mlp_ratio · hidden_size. Source: Dinov2MLP, transformers, models/dinov2.
 FfnSpec read_network(ConfigReader& config, std::int64_t hidden_size) {
   const std::int64_t width =
       truncated(config, "mlp_ratio", config.number_or({"mlp_ratio"}, 4), hidden_size);
   const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
   if (!config.flag_or({"use_swiglu_ffn"}, false)) return {FfnKind::plain, width, activation, true};
-  constexpr std::int64_t kGranule = 8;
-  const std::int64_t gated = width * 2 / 3;
-  return {FfnKind::gated, (gated + kGranule - 1) / kGranule * kGranule, ActivationKind::silu, true};
+  return {FfnKind::gated, dinov2_gated_width(width), ActivationKind::silu, true};
 }
 
 /// Replaces masked patches in training.

@@ -86,6 +86,7 @@ set(HEADROOM_FAMILIES
   nemotron
   nemotron_h
   nemotron_nas
+  nemotron_omni
   nomic_bert
   olmo
   olmo_hybrid

@@ -52,6 +52,8 @@ void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec);
 void count_hunyuan_vl_tower(ConfigReader& config, ModelSpec& spec);
 void count_hunyuan_v4_tower(ConfigReader& config, ModelSpec& spec);
 void count_lfm3_vl_tower(ConfigReader& config, ModelSpec& spec);
+/// Nemotron 3 Nano Omni: C-RADIO and, if the config has one, Parakeet, each with a norm and an MLP.
+void count_nemotron_omni_towers(ConfigReader& config, ModelSpec& spec);
 /// Llama 4: learned positions and 2-D RoPE, an adapter of merged patches, a linear projector.
 void read_llama4_tower(ConfigReader& config, ModelSpec& spec);
 /// Qwen2-VL: LayerNorm, a plain FFN of mlp_ratio · embed_dim, a merger of 2×2 patches.
