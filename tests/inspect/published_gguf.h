@@ -28,6 +28,9 @@ struct PublishedGguf {
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> lists{};  ///< one per layer
 };
 
+/// A file with the metadata of `model`, and tensors of one zero.
+[[nodiscard]] std::string file_of(const PublishedGguf& model);
+
 /// Models whose layers differ: state spaces, convolutions.
 [[nodiscard]] std::vector<PublishedGguf> published_hybrids();
 
