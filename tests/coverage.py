@@ -36,7 +36,7 @@ def read_exceptions():
 def reason_of(source, line, column, side, exceptions):
     """Why no test can take this side of a condition; empty if one can."""
     text = source[line - 1]
-    if side == "false" and text[: column - 1].endswith("switch ("):
+    if side == "true" and text[: column - 1].endswith("switch ("):  # the implicit default
         return SWITCH
     return next((reason for code, reason in exceptions if code in text), "")
 

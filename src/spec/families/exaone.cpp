@@ -29,7 +29,7 @@ void read_exaone(ConfigReader& config, ModelSpec& spec) {
 
 /// By `layer_types`; else every `sliding_window_pattern`-th layer and the last have full attention.
 std::vector<bool> read_layers_with_window(ConfigReader& config, std::int64_t num_layers) {
-  if (config.has("layer_types")) {
+  if (!config.texts("layer_types").empty()) {
     config.ignore({"sliding_window_pattern"});  // a number, or "LLLG"
     return read_windowed_layers(config, num_layers, {});
   }

@@ -1,0 +1,109 @@
+// Every key of every family's configs, changed on its own: the config is read, or refused at one of
+// its places. Whether a change that is read has the class's outputs is for
+// tests/reference/families/flip_keys.py to say.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "headroom/error.h"
+#include "headroom/model_source.h"
+#include "support/data.h"
+
+using namespace headroom;
+using namespace headroom::test;
+
+namespace {
+
+using nlohmann::json;
+using Pointer = json::json_pointer;
+
+/// The config in `file`, with a number in place of Python's Infinity; null if there is none.
+json read_stored_config(const std::filesystem::path& file) {
+  static const std::regex kInfinity("([^\"])Infinity");
+  const json document = json::parse(std::regex_replace(read_file(file), kInfinity, "$011e30"));
+  if (!document.is_object()) return nullptr;
+  const json config = document.contains("config") ? document.at("config") : document;
+  return config.contains("model_type") ? config : json();
+}
+
+std::vector<std::pair<std::string, json>> stored_configs() {
+  std::vector<std::pair<std::string, json>> configs;
+  for (const char* const folder : {"families", "golden/models", "golden/tiny", "towers/tiny",
+                                   "encoders/tiny", "drafts", "state_spaces/configs"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
+      const bool is_folder = entry.is_directory();
+      const std::filesystem::path file = is_folder ? entry.path() / "config.json" : entry.path();
+      if (file.extension() != ".json" || !std::filesystem::exists(file)) continue;
+      json config = read_stored_config(file);
+      if (config.is_object()) configs.emplace_back(file.string(), std::move(config));
+    }
+  }
+  return configs;
+}
+
+/// Places of all values but those of the elements of lists.
+void add_places(const json& object, const Pointer& place, std::vector<Pointer>& places) {
+  for (const auto& [key, value] : object.items()) {
+    const Pointer inner = place / key;
+    places.push_back(inner);
+    if (value.is_object()) add_places(value, inner, places);
+  }
+}
+
+/// Other values of the kind of `value`.
+std::vector<json> other_values(const json& value) {
+  if (value.is_boolean()) return {!value.get<bool>()};
+  if (value.is_number_integer()) return {0, 1, value.get<std::int64_t>() * 2, -1};
+  if (value.is_number()) return {0.0, value.get<double>() * 1.5, -1.0};
+  if (value.is_string()) return {"unknown"};
+  if (!value.is_array()) return {};
+  json shorter = value;
+  if (!shorter.empty()) shorter.erase(shorter.size() - 1);
+  return {json::array(), shorter};
+}
+
+/// Reads `config`; an error must say where.
+void check_read_or_refused(const json& config) {
+  try {
+    const ModelSpec spec = read_model_spec(config.dump(), "config.json", "test");
+    CHECK(spec.hidden_size >= 0);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CAPTURE(text);
+    CHECK(error.code() != ErrorCode::internal);
+    CHECK(text.starts_with("config.json"));
+    CHECK_FALSE(error.hint().empty());
+  } catch (const std::exception& error) {
+    FAIL_CHECK(error.what());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a config with any one key changed, removed or null is read, or refused at a place") {
+  std::set<std::pair<std::string, std::string>> tried;  // a key of a type that several configs have
+  for (const auto& named : stored_configs()) {
+    const std::string& file = named.first;
+    const json& config = named.second;
+    CAPTURE(file);
+    std::vector<Pointer> places;
+    add_places(config, Pointer(), places);
+    for (const Pointer& place : places) {
+      const std::string key = place.to_string();
+      if (!tried.emplace(config.at("model_type").dump(), key).second) continue;
+      CAPTURE(key);
+      json changed = config;
+      for (const json& other : other_values(config.at(place))) {
+        changed.at(place) = other;
+        check_read_or_refused(changed);
+      }
+      changed.at(place) = nullptr;
+      check_read_or_refused(changed);
+      changed.at(place.parent_pointer()).erase(place.back());
+      check_read_or_refused(changed);
+    }
+  }
+}
