@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -31,12 +32,15 @@ json read_stored_config(const std::filesystem::path& file) {
 
 std::vector<std::pair<std::string, json>> stored_configs() {
   std::vector<std::pair<std::string, json>> configs;
-  for (const char* const folder : {"families", "golden/models", "golden/tiny", "towers/tiny",
-                                   "encoders/tiny", "drafts", "state_spaces/configs"}) {
+  for (const char* const folder :
+       {"families", "golden/models", "golden/tiny", "towers/tiny", "encoders/tiny", "drafts",
+        "state_spaces/configs", "quantization"}) {
     for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
       const bool is_folder = entry.is_directory();
       const std::filesystem::path file = is_folder ? entry.path() / "config.json" : entry.path();
       if (file.extension() != ".json" || !std::filesystem::exists(file)) continue;
+      constexpr std::uintmax_t kMostBytes = 16384;  // longer ones list thousands of modules
+      if (std::filesystem::file_size(file) > kMostBytes) continue;
       json config = read_stored_config(file);
       if (config.is_object()) configs.emplace_back(file.string(), std::move(config));
     }
@@ -53,16 +57,40 @@ void add_places(const json& object, const Pointer& place, std::vector<Pointer>& 
   }
 }
 
-/// Other values of the kind of `value`.
-std::vector<json> other_values(const json& value) {
+/// The words that any config has for a key, by its name.
+using Words = std::map<std::string, std::set<std::string>>;
+
+void add_words(const json& object, Words& words) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_string()) words[key].insert(value.get<std::string>());
+    if (value.is_object()) add_words(value, words);
+  }
+}
+
+/// Other values of the kind of `value`; of a word, those of `words`, and one that none has.
+std::vector<json> other_values(const json& value, const std::set<std::string>& words) {
   if (value.is_boolean()) return {!value.get<bool>()};
   if (value.is_number_integer()) return {0, 1, value.get<std::int64_t>() * 2, -1};
   if (value.is_number()) return {0.0, value.get<double>() * 1.5, -1.0};
-  if (value.is_string()) return {"unknown"};
+  if (value.is_string()) {
+    constexpr std::size_t kMost = 12;  // beyond, names, not choices
+    std::vector<json> others{"unknown"};
+    if (words.size() <= kMost) others.insert(others.end(), words.begin(), words.end());
+    return others;
+  }
   if (!value.is_array()) return {};
   json shorter = value;
   if (!shorter.empty()) shorter.erase(shorter.size() - 1);
   return {json::array(), shorter};
+}
+
+/// The type of the model and, where its config says, the method of its quantisation.
+std::string type_of(const json& config) {
+  const std::string type = config.at("model_type").dump();
+  const auto method = config.find("quantization_config");
+  if (method == config.end() || !method->is_object()) return type;
+  return type + method->value("quant_method", json()).dump() +
+         method->value("format", json()).dump();
 }
 
 /// Reads `config`; an error must say where.
@@ -84,19 +112,24 @@ void check_read_or_refused(const json& config) {
 }  // namespace
 
 TEST_CASE("a config with any one key changed, removed or null is read, or refused at a place") {
+  const std::vector<std::pair<std::string, json>> configs = stored_configs();
+  Words words;
+  for (const auto& named : configs) add_words(named.second, words);
   std::set<std::pair<std::string, std::string>> tried;  // a key of a type that several configs have
-  for (const auto& named : stored_configs()) {
+  for (const auto& named : configs) {
     const std::string& file = named.first;
     const json& config = named.second;
     CAPTURE(file);
     std::vector<Pointer> places;
-    add_places(config, Pointer(), places);
+    const bool is_quantised = config.contains("quantization_config");
+    const Pointer from = is_quantised ? Pointer("/quantization_config") : Pointer();
+    add_places(config.at(from), from, places);
     for (const Pointer& place : places) {
       const std::string key = place.to_string();
-      if (!tried.emplace(config.at("model_type").dump(), key).second) continue;
+      if (!tried.emplace(type_of(config), key).second) continue;
       CAPTURE(key);
       json changed = config;
-      for (const json& other : other_values(config.at(place))) {
+      for (const json& other : other_values(config.at(place), words[place.back()])) {
         changed.at(place) = other;
         check_read_or_refused(changed);
       }
