@@ -24,7 +24,7 @@ export LLVM_PROFILE_FILE="$build/profiles/%4m.profraw" OMP_WAIT_POLICY=passive
 for program in "$build"/headroom_*_tests; do
   "$program" --minimal || echo "$program: some cases failed" >&2
 done
-ctest --test-dir "$build" -j "$(nproc)" -E '^[a-z_]+: ' "$@" | tail -n 20 ||
+ctest --test-dir "$build" -j "$(nproc)" -E '^[a-z_]+:' "$@" | tail -n 20 ||
   echo 'some tests failed' >&2
 llvm-profdata merge -o "$build/all.profdata" "$build"/profiles/*.profraw
 objects=("$build/headroom")
