@@ -173,6 +173,17 @@ std::vector<float> walk_iq4_xs(const Bytes& b) {
   return y;
 }
 
+// Two bits a value: of 32 bytes each, the lowest pairs first.
+std::vector<float> walk_tq2_0(const Bytes& b) {
+  std::vector<float> y;
+  for (std::size_t half = 0; half < 64; half += 32) {
+    for (int shift = 0; shift < 8; shift += 2) {
+      for (std::size_t m = 0; m < 32; ++m) y.push_back(f(((b[half + m] >> shift) & 3) - 1));
+    }
+  }
+  return y;
+}
+
 struct KType {
   GgmlType type;
   std::size_t scale_at;
@@ -251,12 +262,13 @@ TEST_CASE("Q8_0 and Q8_K are signed bytes times a scale") {
 }
 
 TEST_CASE("blocks of 256 decode as in their published description") {
-  const std::array<KType, 6> types{{{GgmlType::q2_k, 80, 82, walk_q2_k},
+  const std::array<KType, 7> types{{{GgmlType::q2_k, 80, 82, walk_q2_k},
                                     {GgmlType::q3_k, 108, 0, walk_q3_k},
                                     {GgmlType::q4_k, 0, 2, walk_q4_k},
                                     {GgmlType::q5_k, 0, 2, walk_q5_k},
                                     {GgmlType::q6_k, 208, 0, walk_q6_k},
-                                    {GgmlType::iq4_xs, 0, 0, walk_iq4_xs}}};
+                                    {GgmlType::iq4_xs, 0, 0, walk_iq4_xs},
+                                    {GgmlType::tq2_0, 64, 0, walk_tq2_0}}};
   for (const KType& type : types) {
     CAPTURE(info(type.type).name);
     for (unsigned seed = 0; seed < 20; ++seed) {

@@ -126,12 +126,14 @@ TEST_CASE("metadata and tensors of versions 2 and 3 are read") {
     writer.add_raw("i64", 11, bytes_of(std::int64_t{-5}));
     writer.add_raw("f64", 12, bytes_of(0.25));
     writer.add_raw("u16", 2, bytes_of(std::uint16_t{65535}));
+    writer.add_raw("u8", 0, bytes_of(std::uint8_t{255})).add("general.alignment", 32U);
     writer.tensor("token_embd.weight", {3, 64}, GgmlType::q4_0).tensor("norm", {64});
     const std::string bytes = writer.str();
     const GgufContent content = parse(bytes);
     CHECK(content.version == version);
     CHECK(std::get<std::string_view>(content.metadata.at("general.architecture")) == "llama");
     CHECK(std::get<std::uint64_t>(content.metadata.at("llama.block_count")) == 2);
+    CHECK(std::get<std::uint64_t>(content.metadata.at("u8")) == 255);
     CHECK(std::get<double>(content.metadata.at("llama.rope.freq_base")) == 500000);
     CHECK(std::get<bool>(content.metadata.at("flag")));
     CHECK(std::get<std::int64_t>(content.metadata.at("i8")) == -3);

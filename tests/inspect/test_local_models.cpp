@@ -9,6 +9,7 @@
 
 #include "headroom/model_source.h"
 #include "headroom/report.h"
+#include "path_names.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
 #include "support/scratch.h"
@@ -320,4 +321,16 @@ TEST_CASE("what is broken in a store is a note, and other models are listed") {
   CHECK(report.notes.size() == std::size(problems) + 1);
   CHECK(refusal_of([] { (void)load_model("acme/Stale"); }) ==
         "acme/Stale: cannot be read from its store");
+}
+
+TEST_CASE("a name whose first part is a folder here is a path, not an owner's model") {
+  const TempFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::create_directory(folder / "acme");
+  std::filesystem::current_path(folder.path());
+  const bool beside = headroom::detail::names_a_file("acme/none");
+  const bool elsewhere = headroom::detail::names_a_file("other/none");
+  std::filesystem::current_path(before);
+  CHECK(beside);
+  CHECK_FALSE(elsewhere);
 }

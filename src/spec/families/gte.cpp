@@ -71,12 +71,16 @@ void read_gte(ConfigReader& config, ModelSpec& spec) {
   spec.encoder = stack;
 }
 
-/// The class of transformers, and that of the publisher.
-ModelClasses gte_classes(const std::string& prefix) {
-  const auto masked = [](ConfigReader& config) {
-    const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
-    return language_model_head(masked_language_model_head(config, activation));
-  };
+HeadSpec gte_masked_head(ConfigReader& config) {
+  return language_model_head(masked_language_model_head(config, ActivationKind::gelu));
+}
+
+HeadSpec new_masked_head(ConfigReader& config) {
+  const ActivationKind activation = read_activation(config, {"hidden_act"}, ActivationKind::gelu);
+  return language_model_head(masked_language_model_head(config, activation));
+}
+
+ModelClasses gte_classes(const std::string& prefix, const HeadReader& masked) {
   return ModelClasses{
       {{prefix + "Model", no_head},
        {prefix + "ForMaskedLM", masked},
@@ -119,7 +123,10 @@ NameTable gte_names() {
 
 std::vector<Family> gte_families() {
   return {{.model_types = {"gte", "new"},
-           .classes = either_of(gte_classes("Gte"), gte_classes("New")),
+           // The class of transformers, whose head has a GELU whatever hidden_act says, and that
+           // of the publisher.
+           .classes =
+               either_of(gte_classes("Gte", gte_masked_head), gte_classes("New", new_masked_head)),
            .reader = read_gte,
            .names = gte_names(),
            .gguf = None("llama.cpp does not support this architecture")}};
