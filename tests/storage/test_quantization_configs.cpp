@@ -9,6 +9,7 @@
 #include "config_reader.h"
 #include "headroom/storage.h"
 #include "quantization/quantization.h"
+#include "stored_query.h"
 #include "support/data.h"
 
 using namespace headroom;
@@ -235,18 +236,6 @@ TEST_CASE("what is unknown is an error or a note, never silent") {
   CHECK(refusal("awq") == "config.json#/quantization_config: expected an object, not string");
 }
 
-/// Bytes of Qwen3-0.6B's weights, whose q_proj is [2048, 1024] in 28 layers, with this
-/// quantisation beside bfloat16.
-Integer qwen_bytes(const nlohmann::json& quantization) {
-  nlohmann::json config = nlohmann::json::parse(find_preset("qwen3-0.6b")->json).at("config");
-  config["torch_dtype"] = "bfloat16";
-  config["quantization_config"] = quantization;
-  const ModelSpec spec = spec_of(config);
-  return stored_weights(spec, build_graph(spec, {})).bytes;
-}
-
-constexpr std::int64_t kQueryValues = 2048 * 1024;
-constexpr std::int64_t kPlainQuery = 2 * kQueryValues;
 /// GPTQ's values, scales of 16 bits and zero points of 8 groups, and the group of each input.
 constexpr std::int64_t packed_query(std::int64_t bits) {
   return kQueryValues * bits / 8 + 8 * 2048 * 2 + 8 * 2048 * bits / 8 + 1024 * 4;
