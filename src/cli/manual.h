@@ -28,9 +28,6 @@ using OptionGroup = std::pair<std::string, std::vector<OptionSummary>>;
 /// "headroom analyze [OPTIONS] model". `path` is "headroom analyze".
 [[nodiscard]] std::string synopsis_of(const CommandSummary& command, const std::string& path);
 
-/// "-s, --seq N"
-[[nodiscard]] std::string spelling_of(const OptionSummary& option);
-
 /// A manual page in roff (man(7)). `path` is "headroom analyze"; `others` are names of
 /// pages to refer to.
 [[nodiscard]] std::string manual_page(const CommandSummary& command, const std::string& path,

@@ -281,13 +281,6 @@ std::array<std::int64_t, 2> ConfigReader::sides_or(std::string_view key, std::in
   return {integer_of((*value)[0], key, 1), integer_of((*value)[1], key, 1)};
 }
 
-std::int64_t ConfigReader::entries_or_one(std::string_view key) {
-  const json* value = take({key});
-  if (value == nullptr || !value->is_array()) return 1;
-  if (value->empty()) fail(key, "is an empty list", "name at least one");
-  return static_cast<std::int64_t>(value->size());
-}
-
 std::vector<std::int64_t> ConfigReader::integers_or(std::string_view key, std::int64_t otherwise) {
   const json* value = take({key});
   if (value == nullptr) return {otherwise};

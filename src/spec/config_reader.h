@@ -73,8 +73,6 @@ class ConfigReader {
   [[nodiscard]] std::vector<std::string> expanded_patterns(std::string_view key);
   /// Height and width: a list of both, or one size for both.
   [[nodiscard]] std::array<std::int64_t, 2> sides_or(std::string_view key, std::int64_t otherwise);
-  /// The number of entries of a list; 1 for a single value or an absent key.
-  [[nodiscard]] std::int64_t entries_or_one(std::string_view key);
   /// An integer or a list of them; `otherwise` if the key is absent.
   [[nodiscard]] std::vector<std::int64_t> integers_or(std::string_view key, std::int64_t otherwise);
   /// A list of pairs of integers of at least 1.
