@@ -29,7 +29,7 @@ std::size_t emitted(const Graph& graph) {
   return graph.blocks.empty() ? 0 : graph.blocks.back().nodes.size();
 }
 
-/// What the last operator read.
+/// The first tensor that the last operator read.
 TensorId input_of_last(const Graph& graph) {
   return graph.blocks.back().nodes.back().inputs.front();
 }
