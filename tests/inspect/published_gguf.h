@@ -31,6 +31,8 @@ struct PublishedGguf {
 /// A file with the metadata of `model`, and tensors of one zero.
 [[nodiscard]] std::string file_of(const PublishedGguf& model);
 
+/// Models of attention and feed-forward networks or experts.
+[[nodiscard]] std::vector<PublishedGguf> published_decoders();
 /// Models whose layers differ: state spaces, convolutions.
 [[nodiscard]] std::vector<PublishedGguf> published_hybrids();
 

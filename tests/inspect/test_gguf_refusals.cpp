@@ -24,66 +24,23 @@ struct Refusal {
   std::string because;
 };
 
-/// Models that published_hybrids() lacks, with the keys that matter here.
-std::vector<PublishedGguf> further_models() {
-  return {{"qwen3-next",
-           "qwen3next",
-           {262144, 2048, 48, 5120, 16, 2, 151936},
-           {{"attention.key_length", 256},
-            {"rope.dimension_count", 64},
-            {"full_attention_interval", 4},
-            {"ssm.conv_kernel", 4},
-            {"ssm.state_size", 128},
-            {"ssm.group_count", 16},
-            {"ssm.time_step_rank", 32},
-            {"ssm.inner_size", 4096},
-            {"expert_count", 512},
-            {"expert_used_count", 10},
-            {"expert_feed_forward_length", 512},
-            {"expert_shared_feed_forward_length", 512}},
-           {"output.weight"},
-           0},
-          {"deepseek-v2-lite",
-           "deepseek2",
-           {163840, 2048, 27, 10944, 16, 16, 102400},
-           {{"attention.kv_lora_rank", 512},
-            {"attention.key_length", 192},
-            {"attention.value_length", 128},
-            {"rope.dimension_count", 64},
-            {"expert_count", 64},
-            {"expert_shared_count", 2},
-            {"expert_used_count", 6},
-            {"expert_feed_forward_length", 1408},
-            {"leading_dense_block_count", 1}},
-           {"output.weight"},
-           0},
-          {"glm-4.5-air",
-           "glm4moe",
-           {131072, 4096, 47, 10944, 96, 8, 151552},
-           {{"attention.key_length", 128},
-            {"rope.dimension_count", 64},
-            {"nextn_predict_layers", 1},
-            {"leading_dense_block_count", 1},
-            {"expert_count", 128},
-            {"expert_shared_count", 1},
-            {"expert_used_count", 8},
-            {"expert_feed_forward_length", 1408}},
-           {"output.weight"},
-           0},
-          {"minicpm3-4b",
-           "minicpm3",
-           {32768, 2560, 62, 6400, 40, 40, 73448},
-           {{"attention.q_lora_rank", 768},
-            {"attention.kv_lora_rank", 256},
-            {"attention.key_length", 96},
-            {"rope.dimension_count", 32}},
-           {"blk.0.attn_kv_b.weight"},
-           0}};
+/// Latent attention, of which no published model is listed.
+PublishedGguf minicpm3() {
+  return {"minicpm3-4b",
+          "minicpm3",
+          {32768, 2560, 62, 6400, 40, 40, 73448},
+          {{"attention.q_lora_rank", 768},
+           {"attention.kv_lora_rank", 256},
+           {"attention.key_length", 96},
+           {"rope.dimension_count", 32}},
+          {"blk.0.attn_kv_b.weight"},
+          0};
 }
 
 PublishedGguf changed(const Refusal& refusal) {
   std::vector<PublishedGguf> models = published_hybrids();
-  std::ranges::move(further_models(), std::back_inserter(models));
+  std::ranges::move(published_decoders(), std::back_inserter(models));
+  models.push_back(minicpm3());
   const auto found = std::ranges::find_if(models, [&](const PublishedGguf& model) {
     return model.architecture == refusal.architecture;
   });

@@ -93,11 +93,11 @@ std::string type_of(const json& config) {
          method->value("format", json()).dump();
 }
 
-/// Reads `config`; an error must say where.
-void check_read_or_refused(const json& config) {
+/// Reads `config`; an error must say where. Returns whether it is read.
+bool check_read_or_refused(const json& config) {
   try {
-    const ModelSpec spec = read_model_spec(config.dump(), "config.json", "test");
-    CHECK(spec.hidden_size >= 0);
+    (void)read_model_spec(config.dump(), "config.json", "test");
+    return true;
   } catch (const Error& error) {
     const std::string text = error.what();
     CAPTURE(text);
@@ -107,6 +107,7 @@ void check_read_or_refused(const json& config) {
   } catch (const std::exception& error) {
     FAIL_CHECK(error.what());
   }
+  return false;
 }
 
 }  // namespace
@@ -115,6 +116,8 @@ TEST_CASE("a config with any one key changed, removed or null is read, or refuse
   const std::vector<std::pair<std::string, json>> configs = stored_configs();
   Words words;
   for (const auto& named : configs) add_words(named.second, words);
+  std::size_t read = 0;
+  std::size_t refused = 0;
   std::set<std::pair<std::string, std::string>> tried;  // a key of a type that several configs have
   for (const auto& named : configs) {
     const std::string& file = named.first;
@@ -131,12 +134,14 @@ TEST_CASE("a config with any one key changed, removed or null is read, or refuse
       json changed = config;
       for (const json& other : other_values(config.at(place), words[place.back()])) {
         changed.at(place) = other;
-        check_read_or_refused(changed);
+        ++(check_read_or_refused(changed) ? read : refused);
       }
       changed.at(place) = nullptr;
-      check_read_or_refused(changed);
+      ++(check_read_or_refused(changed) ? read : refused);
       changed.at(place.parent_pointer()).erase(place.back());
-      check_read_or_refused(changed);
+      ++(check_read_or_refused(changed) ? read : refused);
     }
   }
+  CHECK(read > 10'000);
+  CHECK(refused > 5'000);
 }
