@@ -34,10 +34,7 @@ Family minicpmv_family() {
     if (version != 2.6 && version != 4.0 && version != 4.5) {
       config.fail("version", "is of a MiniCPM-V that is not supported", "use 2.6, 4.0 or 4.5");
     }
-    read_wrapped_text(config, spec, wrapper);
-    note_absent_tower(config, wrapper.absent_tower, spec);
-    wrapper.count_towers(config, spec);
-    read_tower_tokens(config, spec);
+    read_wrapped_model(config, spec, wrapper);
   };
   return family;
 }

@@ -16,10 +16,7 @@ std::vector<Family> nemotron_omni_families() {
   family.reader = [of_class](ConfigReader& config, ModelSpec& spec) {
     Wrapper wrapper = of_class;
     if (!config.has("text_config") && config.has("llm_config")) wrapper.text_key = "llm_config";
-    read_wrapped_text(config, spec, wrapper);
-    note_absent_tower(config, wrapper.absent_tower, spec);
-    wrapper.count_towers(config, spec);
-    read_tower_tokens(config, spec);
+    read_wrapped_model(config, spec, wrapper);
   };
   return {family};
 }

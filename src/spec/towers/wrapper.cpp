@@ -180,16 +180,20 @@ void read_tower_tokens(ConfigReader& config, ModelSpec& spec) {
                  "eoi_token_index", "boa_token_id", "eoa_token_id", "eoa_token_index"});
 }
 
+void read_wrapped_model(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper) {
+  read_wrapped_text(config, spec, wrapper);
+  note_absent_tower(config, wrapper.absent_tower, spec);
+  if (attends_to_images(spec) && wrapper.text_type != "mllama_text_model") {
+    config.fail("text_config", "attends to the tiles of Mllama's own tower",
+                "use a text model without cross_attention_layers");
+  }
+  wrapper.count_towers(config, spec);
+  read_tower_tokens(config, spec);
+}
+
 Family wrapper_family(const Wrapper& wrapper) {
   const auto read = [wrapper](ConfigReader& config, ModelSpec& spec) {
-    read_wrapped_text(config, spec, wrapper);
-    note_absent_tower(config, wrapper.absent_tower, spec);
-    if (attends_to_images(spec) && wrapper.text_type != "mllama_text_model") {
-      config.fail("text_config", "attends to the tiles of Mllama's own tower",
-                  "use a text model without cross_attention_layers");
-    }
-    wrapper.count_towers(config, spec);
-    read_tower_tokens(config, spec);
+    read_wrapped_model(config, spec, wrapper);
   };
   return {.model_types = wrapper.model_types,
           .classes = wrapper_classes(wrapper),

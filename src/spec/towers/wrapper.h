@@ -56,6 +56,9 @@ struct Wrapper {
 /// text_config.model_type names; the text model's keys may also stand beside vision_config.
 [[nodiscard]] Family wrapper_family(const Wrapper& wrapper);
 
+/// Reads text model, towers and placeholders, for a family whose wrapper follows from its config.
+void read_wrapped_model(ConfigReader& config, ModelSpec& spec, const Wrapper& wrapper);
+
 /// Notes what a config that describes no tower means: sizes of `spec.architecture`, or no tower.
 void note_absent_tower(const ConfigReader& config, AbsentTower absent, ModelSpec& spec);
 
