@@ -291,6 +291,12 @@ struct BandwidthPoint {
   double bytes_per_s = 0;
 };
 
+/// Slowdown of a machine against its calibrated times, as factors of time.
+struct Drift {
+  double compute = 1;
+  double memory = 1;
+};
+
 /// Measurements with one number of threads.
 struct ThreadProfile {
   int threads = 1;
@@ -304,7 +310,14 @@ struct ThreadProfile {
   double probe_compute_s = 0;            ///< of a fixed GEMM, to detect drift
   double probe_memory_s = 0;             ///< of a fixed memory read, to detect drift
   std::int64_t probe_memory_bytes = 0;   ///< read by that probe
+  double usual_compute_s = 0;            ///< median of the GEMM, undisturbed; 0: unknown
+  double usual_memory_s = 0;             ///< likewise of the read
 };
+
+/// Slowdown by the machine's usual load, which predictions assume: medians of the probes while the
+/// calibration ran and no other process disturbed them, against their times without any load. 1
+/// where a profile does not have them.
+[[nodiscard]] Drift usual_drift(const ThreadProfile& profile) noexcept;
 
 /// Program whose kernels a profile has: headroom itself, which computes in float32, or PyTorch
 /// without a compiler (tests/bench/torch_calibrate.py), with curves for each type.
@@ -421,12 +434,6 @@ struct MachineProfile {
                                                  std::string_view format) noexcept;
 /// The highest FLOP/s of any measured GEMM.
 [[nodiscard]] double peak_flops_per_s(const ThreadProfile& profile);
-
-/// Slowdown of a machine since its calibration, as factors of time.
-struct Drift {
-  double compute = 1;
-  double memory = 1;
-};
 
 /// The profile in its JSON form (reports/machines.schema.json).
 [[nodiscard]] std::string profile_to_json(const MachineProfile& profile);

@@ -149,6 +149,13 @@ ThreadProfile read_threads(const Reader& reader, MeasuredEngine engine) {
   profile.probe_compute_s = probe.within(kSeconds, "compute_s");
   profile.probe_memory_s = probe.within(kSeconds, "memory_s");
   profile.probe_memory_bytes = probe.count("memory_bytes");
+  // Earlier profiles, and PyTorch's, have no usual speed beside the best one.
+  if (probe.has("usual_compute_s")) {
+    profile.usual_compute_s = probe.within(kSeconds, "usual_compute_s");
+  }
+  if (probe.has("usual_memory_s")) {
+    profile.usual_memory_s = probe.within(kSeconds, "usual_memory_s");
+  }
   // Drift detection rereads this much memory: enough to time, and little enough to fit.
   constexpr std::int64_t kFewest = std::int64_t{1} << 20;
   constexpr std::int64_t kMost = std::int64_t{16} << 30;

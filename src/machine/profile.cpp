@@ -93,6 +93,12 @@ const StoredGemm* find_stored_gemm(const ThreadProfile& profile, std::string_vie
   return found == profile.stored_gemms.end() ? nullptr : &*found;
 }
 
+Drift usual_drift(const ThreadProfile& profile) noexcept {
+  const auto ratio = [](double usual, double best) { return usual > 0 ? usual / best : 1; };
+  return {ratio(profile.usual_compute_s, profile.probe_compute_s),
+          ratio(profile.usual_memory_s, profile.probe_memory_s)};
+}
+
 double peak_flops_per_s(const ThreadProfile& profile) {
   const KernelTable& table = table_of(profile, KernelKind::linear_warm);
   double most = 0;

@@ -44,6 +44,8 @@ Json threads_json(const ThreadProfile& profile, MeasuredEngine engine) {
   json["probe"] = {{"compute_s", profile.probe_compute_s},
                    {"memory_s", profile.probe_memory_s},
                    {"memory_bytes", profile.probe_memory_bytes}};
+  if (profile.usual_compute_s > 0) json["probe"]["usual_compute_s"] = profile.usual_compute_s;
+  if (profile.usual_memory_s > 0) json["probe"]["usual_memory_s"] = profile.usual_memory_s;
   json["read"] = bandwidth_json(profile.read);
   json["write"] = bandwidth_json(profile.write);
   json["kernels"] = Json::array();

@@ -78,6 +78,19 @@ double own_share(const MachineContext& calibration) {
   return 1 - *calibration.other_programs_cpus / calibration.logical_cpus;
 }
 
+/// The step under `drift`, as time_with.
+StepTime slowed(StepTime step, const Drift& drift) {
+  if (step.time_s <= 0) return step;
+  const double cached = std::min(step.cached_s, step.time_s) * drift.compute;
+  const double time = cached + (step.time_s - std::min(step.cached_s, step.time_s)) * drift.memory;
+  const double factor = time / step.time_s;
+  step.time_s = time;
+  step.cached_s = cached;
+  step.low_s *= factor;
+  step.high_s *= factor;
+  return step;
+}
+
 /// Sums operator times over passes, of the whole model or of one rank's part.
 class Pass {
  public:
@@ -252,7 +265,8 @@ class Pass {
     std::vector<detail::KernelCall> calls =
         detail::kernel_calls(place, sizes, linear_policy(workload));
     if (stored) calls = stored->stored_calls(place, calls, *profile_);
-    return detail::measured_time(*profile_, calls, work, state, own_share_);
+    return slowed(detail::measured_time(*profile_, calls, work, state, own_share_),
+                  usual_drift(*profile_));
   }
 
   /// PyTorch has one layout of weights for any number of rows.

@@ -149,6 +149,28 @@ TEST_CASE("times are normalised to the gauge's reference") {
   CHECK(seconds_at(slow_memory) < 20 * raw);
 }
 
+TEST_CASE("the usual speed of a gauge is the median of its undisturbed readings") {
+  Gauge gauge(Backend::eigen, 1, std::int64_t{8} << 20);  // which takes one, too
+  const GaugeReading second = gauge.read();
+  const GaugeReading third = gauge.read();
+  const GaugeReading slowest{1e9, 1e9};
+  const GaugeReading usual = gauge.usual(slowest);
+  // The median of three is between any two of them.
+  CHECK(usual.compute_s >= std::min(second.compute_s, third.compute_s));
+  CHECK(usual.compute_s <= std::max(second.compute_s, third.compute_s));
+  CHECK(usual.memory_s >= std::min(second.memory_s, third.memory_s));
+  CHECK(usual.memory_s <= std::max(second.memory_s, third.memory_s));
+  (void)gauge.recent(Resource::compute, -1);  // one more reading, of one resource
+  CHECK(gauge.usual(slowest).memory_s == usual.memory_s);
+}
+
+TEST_CASE("a gauge whose readings all were disturbed has no usual speed but the best one") {
+  const Gauge gauge(Backend::eigen, 1, std::int64_t{8} << 20);
+  const GaugeReading unreachable{1e-12, 2e-12};
+  CHECK(gauge.usual(unreachable).compute_s == 1e-12);
+  CHECK(gauge.usual(unreachable).memory_s == 2e-12);
+}
+
 // Made-up times: 2 ms of arithmetic and 1 ms of reads at the reference, on a machine that computes
 // 1.2 times as long under load and reads 3 times as long.
 TEST_CASE("a GEMM that was calibrated under load is predicted under that load as it was timed") {

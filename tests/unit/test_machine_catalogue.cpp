@@ -287,3 +287,15 @@ TEST_CASE(
   CHECK(csv.find("\nh100-80gb,67000000000000,") != std::string::npos);
   CHECK(std::ranges::count(csv, '\n') == 2);
 }
+
+TEST_CASE("a note says that headroom's own kernels compute in float32") {
+  MachineProfile machine;
+  machine.name = "a machine";
+  machine.rates = MeasuredRates{};
+  CHECK_FALSE(conversion_note(machine, DType::float32));
+  for (const DType other : {DType::bfloat16, DType::float16, DType::int8}) {
+    const std::string note = conversion_note(machine, other).value();
+    CHECK(note.find("compute in float32") != std::string::npos);
+    CHECK(note.ends_with("not of " + std::string(name_of(other))));
+  }
+}

@@ -88,18 +88,6 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a note says that headroom's own kernels compute in float32") {
-  MachineProfile machine;
-  machine.name = "a machine";
-  machine.rates = MeasuredRates{};
-  CHECK_FALSE(conversion_note(machine, DType::float32));
-  for (const DType other : {DType::bfloat16, DType::float16, DType::int8}) {
-    const std::string note = conversion_note(machine, other).value();
-    CHECK(note.find("compute in float32") != std::string::npos);
-    CHECK(note.ends_with("not of " + std::string(name_of(other))));
-  }
-}
-
 TEST_CASE("grid points are numbered with the last axis fastest") {
   const KernelGrid grid{{1, 2}, {10, 20, 30}, {5}};
   CHECK(point_count(grid) == 6);
@@ -392,6 +380,24 @@ TEST_CASE("a calibration under load widens every range down to the time without 
   CHECK(loaded.high_s == doctest::Approx(quiet.high_s));
   CHECK(loaded.low_s <= quiet.total_s / 4);
   CHECK(loaded.low_s < quiet.low_s);
+}
+
+TEST_CASE("predictions assume the speed that the machine usually had") {
+  MachineProfile profile = measured_profile();
+  const Model model = load_model("gpt2");
+  const Workload workload = resolve({}, model.spec);
+  const TimePrediction best = predict_time(model.spec, workload, profile, {});
+  ThreadProfile& threads = threads_of(profile);
+  threads.usual_compute_s = 1.125 * threads.probe_compute_s;
+  threads.usual_memory_s = 1.5 * threads.probe_memory_s;
+  const std::string text = profile_to_json(profile);
+  const MachineProfile stored = profile_from_json(text, "profile.json");
+  CHECK(profile_to_json(stored) == text);
+  const TimePrediction usual = predict_time(model.spec, workload, stored, {});
+  CHECK(usual.total_s == doctest::Approx(total_with(best, {1.125, 1.5})));
+  CHECK(usual.total_s / best.total_s >= 1.125);
+  CHECK(usual.high_s / best.high_s >= 1.125);
+  CHECK(usual.low_s / best.low_s <= 1.5);
 }
 
 TEST_CASE("figures of a profile are in range, so that no time is negative or infinite") {

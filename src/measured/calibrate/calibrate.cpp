@@ -121,6 +121,11 @@ MachineProfile calibrate(const CalibrateOptions& options, const CalibrateObserve
     threads_profile.write = probe_write(budget);
     if (!observer(done += step)) throw headroom::detail::Interrupted();
   }
+  for (std::size_t t = 0; t < by_threads.size(); ++t) {
+    const GaugeReading usual = gauges.gauges[t]->usual(linears.budgets[t].reference);
+    by_threads[t].usual_compute_s = usual.compute_s;
+    by_threads[t].usual_memory_s = usual.memory_s;
+  }
   release_shared_floats();
   profile.context.other_programs_cpus = watch.other_programs_cpus();
   profile.rates = MeasuredRates{std::move(by_threads)};

@@ -50,8 +50,9 @@ std::vector<Drift> DriftWatch::finish() {
 
 void DriftWatch::read() {
   const GaugeReading reading = gauge_.read();
-  readings_.push_back(
-      {reading.compute_s / profile_.probe_compute_s, reading.memory_s / profile_.probe_memory_s});
+  const Drift usual = usual_drift(profile_);
+  readings_.push_back({reading.compute_s / (profile_.probe_compute_s * usual.compute),
+                       reading.memory_s / (profile_.probe_memory_s * usual.memory)});
   runs_.push_back(pending_);
   pending_ = 0;
   last_ = Clock::now();

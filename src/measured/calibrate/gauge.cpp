@@ -32,6 +32,12 @@ double median_call_time(const Call& call) {
   return samples[kGaugeSamples / 2];
 }
 
+/// Median of the readings that are not disturbed; `best_s` without any.
+double usual_of(std::vector<double> readings_s, double best_s) {
+  std::erase_if(readings_s, [&](double one) { return one > kDisturbedRatio * best_s; });
+  return readings_s.empty() ? best_s : summarize(std::move(readings_s)).median_s;
+}
+
 }  // namespace
 
 Gauge::Gauge(Backend backend, int threads, std::int64_t memory_bytes)
@@ -93,7 +99,10 @@ void Gauge::read(Resource resource) {
       break;
   }
   omp_set_num_threads(before);
-  last(resource) = {seconds, Clock::now()};
+  TimedReading& reading = last(resource);
+  reading.seconds = seconds;
+  reading.taken = Clock::now();
+  reading.all_seconds.push_back(seconds);
 }
 
 void Gauge::lower_clock() { linear_->run(x_.data(), y_.data(), kGaugeFewRows); }
@@ -102,6 +111,11 @@ GaugeReading Gauge::read() {
   read(Resource::memory);
   read(Resource::compute);
   return {compute_.seconds, memory_reading_.seconds};
+}
+
+GaugeReading Gauge::usual(const GaugeReading& best) const {
+  return {usual_of(compute_.all_seconds, best.compute_s),
+          usual_of(memory_reading_.all_seconds, best.memory_s)};
 }
 
 double Gauge::recent(Resource resource, double max_age_s) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "clock.h"
 #include "kernels/aligned.h"
@@ -35,6 +36,10 @@ class Gauge {
   /// Takes a reading, in about twenty milliseconds.
   GaugeReading read();
 
+  /// Medians of all readings so far but for those that another process disturbed, which are far
+  /// above `best`: the machine's usual speed. `best` itself if all were disturbed.
+  [[nodiscard]] GaugeReading usual(const GaugeReading& best) const;
+
   /// Runs a short matrix product. Processors that lower their clock for wide multiply–adds keep it
   /// low for a while, and in a model every kernel runs close to a matrix product.
   void lower_clock();
@@ -52,6 +57,7 @@ class Gauge {
   struct TimedReading {
     double seconds = 0;
     Clock::time_point taken;
+    std::vector<double> all_seconds{};  ///< of every reading
   };
 
   void read(Resource resource);
