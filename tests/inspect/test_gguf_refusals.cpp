@@ -109,6 +109,7 @@ TEST_CASE("metadata of another kind than its key's is refused there") {
   const std::string two = bytes_of(std::int32_t{2});
   const std::string minus = bytes_of(std::int32_t{-2});
   const std::string large = bytes_of(std::uint64_t{1} << 63U);
+  const std::string huge = bytes_of(std::uint64_t{1} << 40U);
   std::string rising;
   for (const std::int32_t number : {1, 2, 3, 4, 5, 6, 7, 8, 9}) rising += bytes_of(number);
   const std::vector<std::pair<RawValue, std::string>> rows{
@@ -130,6 +131,8 @@ TEST_CASE("metadata of another kind than its key's is refused there") {
        "lfm2.attention.head_count_kv: lists a negative count"},
       {{"lfm2", "block_count", kInt32, bytes_of(std::int32_t{100001})},
        "is not a number of layers"},
+      {{"hy_v3", "block_count", kUint64, huge}, "hy_v3.block_count: is not a number of layers"},
+      {{"minimax-m3", "block_count", kUint64, huge}, "block_count: is not a number of layers"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.first.key);

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "checkpoint.h"
+#include "gguf.h"
 #include "support/data.h"
 
 namespace headroom::test {
@@ -230,56 +231,75 @@ json base_metadata(const json& config) {
   return keys;
 }
 
-void add_value(GgufWriter& writer, const std::string& key, const json& value) {
-  constexpr std::uint32_t kBool = 7;
-  if (value.is_boolean()) {
-    writer.add(key, value.get<bool>());
-  } else if (value.is_string()) {
-    writer.add(key, value.get<std::string>().c_str());
-  } else if (value.is_array() && value.front().is_boolean()) {
-    std::string bytes = bytes_of(kBool) + bytes_of(std::uint64_t{value.size()});
-    for (const bool one : value.get<std::vector<bool>>()) bytes += one ? '\1' : '\0';
-    writer.add_raw(key, 9, bytes);
-  } else if (value.is_array() && value.front().is_number_float()) {
-    constexpr std::uint32_t kFloat = 6;
-    std::string bytes = bytes_of(kFloat) + bytes_of(std::uint64_t{value.size()});
-    for (const float one : value.get<std::vector<float>>()) bytes += bytes_of(one);
-    writer.add_raw(key, 9, bytes);
-  } else if (value.is_array()) {
-    writer.add(key, value.get<std::vector<std::uint32_t>>());
-  } else if (value.is_number_float()) {
-    writer.add(key, value.get<float>());
+std::string list_of(checkpoint::GgufValueType type, const json& values, const auto& bytes) {
+  std::string list =
+      bytes_of(static_cast<std::uint32_t>(type)) + bytes_of(std::uint64_t{values.size()});
+  for (const json& value : values) list += bytes(value);
+  return list;
+}
+
+void add_list(GgufWriter& writer, const std::string& key, const json& values) {
+  using checkpoint::GgufValueType;
+  constexpr auto kList = static_cast<std::uint32_t>(GgufValueType::array);
+  const json first = values.empty() ? json(0) : values.front();
+  if (first.is_boolean()) {
+    const auto flag = [](const json& one) { return std::string(1, one.get<bool>() ? '\1' : '\0'); };
+    writer.add_raw(key, kList, list_of(GgufValueType::boolean, values, flag));
+  } else if (first.is_number_float()) {
+    const auto number = [](const json& one) { return bytes_of(one.get<float>()); };
+    writer.add_raw(key, kList, list_of(GgufValueType::float32, values, number));
   } else {
-    writer.add(key, value.get<std::uint32_t>());
+    const auto count = [](const json& one) { return bytes_of(one.get<std::int64_t>()); };
+    writer.add_raw(key, kList, list_of(GgufValueType::int64, values, count));
   }
 }
 
 }  // namespace
 
-GgufWriter convert_to_gguf(const GgufConverter& converter, const json& config,
-                           const std::filesystem::path& folder) {
+void add_metadata(GgufWriter& writer, const std::string& key, const json& value) {
+  constexpr auto kInt64 = static_cast<std::uint32_t>(checkpoint::GgufValueType::int64);
+  if (value.is_boolean()) {
+    writer.add(key, value.get<bool>());
+  } else if (value.is_string()) {
+    writer.add(key, value.get<std::string>().c_str());
+  } else if (value.is_array()) {
+    add_list(writer, key, value);
+  } else if (value.is_number_float()) {
+    writer.add(key, value.get<float>());
+  } else {
+    writer.add_raw(key, kInt64, bytes_of(value.get<std::int64_t>()));
+  }
+}
+
+GgufWriter ConvertedModel::writer() const {
+  GgufWriter writer;
+  for (const auto& [key, value] : keys.items()) add_metadata(writer, key, value);
+  for (const auto& [name, tensor] : tensors) {
+    const std::string bytes(reinterpret_cast<const char*>(tensor.values.data()),
+                            tensor.values.size() * sizeof(float));
+    writer.tensor(name, tensor.shape, checkpoint::GgmlType::f32, bytes);
+  }
+  return writer;
+}
+
+ConvertedModel convert_to_gguf(const GgufConverter& converter, const json& config,
+                               const std::filesystem::path& folder) {
   json keys = base_metadata(config);
   if (converter.metadata != nullptr) converter.metadata(config, keys);
-  GgufWriter writer;
   const std::string architecture(converter.architecture);
-  writer.add("general.architecture", architecture.c_str());
+  ConvertedModel model{.keys = {{"general.architecture", architecture}}, .tensors = {}};
   for (const auto& [key, value] : keys.items()) {
-    if (!value.is_null()) add_value(writer, architecture + "." + key, value);
+    if (!value.is_null()) model.keys[architecture + "." + key] = value;
   }
   ConvertedTensors tensors = read_tensors(folder);
   stack_experts(tensors);
   if (converter.modify != nullptr) converter.modify(config, tensors);
-  json moved = json::object();
-  if (converter.to_metadata != nullptr) converter.to_metadata(tensors, moved);
-  for (const auto& [key, value] : moved.items()) add_value(writer, key, value);
-  for (const auto& [name, tensor] : tensors) {
+  if (converter.to_metadata != nullptr) converter.to_metadata(tensors, model.keys);
+  for (auto& [name, tensor] : tensors) {
     const std::string stored = gguf_name(converter, name);
-    if (stored.empty()) continue;
-    const std::string bytes(reinterpret_cast<const char*>(tensor.values.data()),
-                            tensor.values.size() * sizeof(float));
-    writer.tensor(stored, tensor.shape, checkpoint::GgmlType::f32, bytes);
+    if (!stored.empty()) REQUIRE(model.tensors.emplace(stored, std::move(tensor)).second);
   }
-  return writer;
+  return model;
 }
 
 }  // namespace headroom::test

@@ -46,9 +46,21 @@ struct GgufConverter {
 /// The converter's class for a config; null if this file has none.
 [[nodiscard]] const GgufConverter* find_gguf_converter(const nlohmann::json& config);
 
-/// The file that the converter writes for the folder, in F32.
-[[nodiscard]] GgufWriter convert_to_gguf(const GgufConverter& converter,
-                                         const nlohmann::json& config,
-                                         const std::filesystem::path& folder);
+/// A file that is not yet written.
+struct ConvertedModel {
+  nlohmann::json keys;       ///< metadata, by their names in the file
+  ConvertedTensors tensors;  ///< by their names in the file
+
+  /// The file with all tensors, in F32.
+  [[nodiscard]] GgufWriter writer() const;
+};
+
+/// Adds one key of the metadata: a list of its first element's type, of int32 if empty.
+void add_metadata(GgufWriter& writer, const std::string& key, const nlohmann::json& value);
+
+/// The model that the converter makes of the folder.
+[[nodiscard]] ConvertedModel convert_to_gguf(const GgufConverter& converter,
+                                             const nlohmann::json& config,
+                                             const std::filesystem::path& folder);
 
 }  // namespace headroom::test

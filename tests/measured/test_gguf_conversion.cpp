@@ -6,6 +6,7 @@
 
 #include "checkpoint.h"
 #include "checkpoint/weight_files.h"
+#include "golden_folders.h"
 #include "golden_values.h"
 #include "inspect/model_folder.h"
 #include "measured/gguf_converter.h"
@@ -20,14 +21,6 @@ using namespace headroom::test;
 using headroom::measured::testing::error_over_tolerance;
 
 namespace {
-
-std::vector<std::filesystem::path> reference_folders() {
-  std::vector<std::filesystem::path> folders = golden_models();
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "families")) {
-    folders.push_back(entry.path());
-  }
-  return folders;
-}
 
 /// The folder's config with the values that llama.cpp fixes.
 nlohmann::json compared_config(const std::filesystem::path& folder, const GgufConverter& how) {
@@ -60,7 +53,7 @@ void check_outputs(const std::filesystem::path& folder, const ModelSpec& expecte
 
 TEST_CASE("models converted by llama.cpp's rules have the parameters and outputs of safetensors") {
   std::size_t converted = 0;
-  for (const auto& folder : reference_folders()) {
+  for (const auto& folder : models_with_outputs()) {
     const GgufConverter* const how = find_gguf_converter(read_python_json(folder / "config.json"));
     if (how == nullptr) continue;
     CAPTURE(folder.string());
@@ -69,7 +62,7 @@ TEST_CASE("models converted by llama.cpp's rules have the parameters and outputs
     const TempFolder written;
     const auto file = written / "model.gguf";
     try {
-      write_file(file, convert_to_gguf(*how, config, folder).str());
+      write_file(file, convert_to_gguf(*how, config, folder).writer().str());
       for (const std::string& problem : problems_of(inspect(file.string()))) FAIL_CHECK(problem);
       const ModelSpec spec = load_model(file.string()).spec;
       CHECK(count(spec, {}).figures.parameters == count(expected, {}).figures.parameters);

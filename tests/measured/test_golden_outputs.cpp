@@ -8,6 +8,7 @@
 
 #include "checkpoint.h"
 #include "checkpoint/weight_files.h"
+#include "golden_folders.h"
 #include "golden_values.h"
 #include "safetensors_writer.h"
 #include "session.h"
@@ -20,16 +21,6 @@ using headroom::measured::testing::error_over_tolerance;
 using headroom::measured::testing::values_of;
 
 namespace {
-
-/// Folders with weights, inputs and expected outputs: of the published code and of an independent
-/// reference.
-std::vector<std::filesystem::path> golden_folders() {
-  std::vector<std::filesystem::path> folders = test::golden_models();
-  for (const auto& entry : std::filesystem::directory_iterator(test::data_folder() / "families")) {
-    folders.push_back(entry.path());
-  }
-  return folders;
-}
 
 /// Selects the values to compare: all but rows of padding queries, which nothing reads and the
 /// reference computes differently.
@@ -198,7 +189,7 @@ bool equals_one_prefill(const ModelSpec& spec, const GeneratePrompt& prompt) {
 }  // namespace
 
 TEST_CASE("decode steps equal one prefill of all tokens") {
-  for (const auto& folder : golden_folders()) {
+  for (const auto& folder : test::models_with_outputs()) {
     CAPTURE(folder.string());
     const GoldenModel model = load_golden(folder);
     if (!model.inputs.generate) continue;
@@ -217,7 +208,7 @@ TEST_CASE("the last token's logits alone equal those among all, and generate the
   SessionOptions options;
   options.logits = Logits::last;
   std::size_t generators = 0;
-  for (const auto& folder : golden_folders()) {
+  for (const auto& folder : test::models_with_outputs()) {
     CAPTURE(folder.string());
     const GoldenModel model = load_golden(folder);
     if (!model.inputs.generate || !can_generate(model.spec)) continue;
@@ -246,8 +237,8 @@ TEST_CASE("the last token's logits alone equal those among all, and generate the
 }
 
 TEST_CASE("outputs, hidden states and generated tokens equal the reference with eager attention") {
-  for (const auto& folder : golden_folders()) check_golden_outputs(folder, {});
-  CHECK(golden_folders().size() >= 60);
+  for (const auto& folder : test::models_with_outputs()) check_golden_outputs(folder, {});
+  CHECK(test::models_with_outputs().size() >= 60);
 }
 
 TEST_CASE("Phi-4 multimodal by the names of Microsoft's files gives the reference's outputs") {
@@ -266,7 +257,7 @@ TEST_CASE("outputs, hidden states and generated tokens equal the reference with 
   SessionOptions options;
   options.attention = AttentionImplementation::fused;
   std::size_t fused = 0;
-  for (const auto& folder : golden_folders()) {
+  for (const auto& folder : test::models_with_outputs()) {
     if (!has_fused_kernel(folder)) continue;
     check_golden_outputs(folder, options);
     ++fused;
@@ -319,6 +310,6 @@ TEST_CASE("outputs, hidden states and generated tokens equal the reference with 
   if (!is_available(Backend::onednn)) return;
   SessionOptions options;
   options.backend = Backend::onednn;
-  for (const auto& folder : golden_folders()) check_golden_outputs(folder, options);
-  CHECK(golden_folders().size() >= 60);
+  for (const auto& folder : test::models_with_outputs()) check_golden_outputs(folder, options);
+  CHECK(test::models_with_outputs().size() >= 60);
 }

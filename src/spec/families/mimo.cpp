@@ -226,8 +226,7 @@ NameTable mimo_v2_names() {
 void finish_mimo2(const GgufMetadataReader& metadata, ConfigDraft& config) {
   finish_prediction_layers(metadata, config);
   finish_partial_rotary(metadata, config);
-  const std::int64_t layers = metadata.count("block_count").value_or(0) -
-                              metadata.count("nextn_predict_layers").value_or(0);
+  const std::int64_t layers = metadata.layers();
   std::vector<std::int64_t> windowed = metadata.counts_by_layer("attention.sliding_window_pattern");
   const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count_kv");
   std::vector<std::int64_t> routed;

@@ -62,7 +62,7 @@ void read_minicpm3(ConfigReader& config, ModelSpec& spec) {
 
 /// GGUF holds the factors that the config's sizes give.
 void finish_minicpm(const GgufMetadataReader& metadata, ConfigDraft& config) {
-  const auto layers = static_cast<double>(metadata.count("block_count").value_or(1));
+  const auto layers = static_cast<double>(metadata.blocks());
   const auto residual = metadata.number("residual_scale");
   const auto width = metadata.count("embedding_length").value_or(0);
   const auto logits = metadata.number("logit_scale");

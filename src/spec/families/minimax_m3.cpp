@@ -220,7 +220,7 @@ constexpr NameRule kMiniMaxM3[] = {
 
 /// Layers with an indexer, and with experts, have their tensors; dense layers come first.
 void finish_minimax_m3(const GgufMetadataReader& metadata, ConfigDraft& config) {
-  const std::int64_t layers = metadata.count("block_count").value_or(0);
+  const std::int64_t layers = metadata.blocks();
   const std::int64_t dense = metadata.count("leading_dense_block_count").value_or(0);
   std::vector<std::string> attentions;
   std::vector<std::string> networks;

@@ -200,10 +200,9 @@ std::vector<std::string> gguf_blocks(const GgufMetadataReader& metadata, ConfigD
   const std::vector<std::int64_t> widths = metadata.counts_by_layer("feed_forward_length");
   const std::vector<bool> attends = finish_key_value_heads(metadata, config);
   const bool routed = metadata.count("expert_count").value_or(0) > 0;
-  const std::int64_t prediction = metadata.count("nextn_predict_layers").value_or(0);
+  const auto layers = static_cast<std::size_t>(metadata.layers());
   std::vector<std::string> blocks;
-  for (std::size_t layer = 0; layer < widths.size(); ++layer) {
-    if (std::ssize(widths) - static_cast<std::ptrdiff_t>(layer) <= prediction) break;
+  for (std::size_t layer = 0; layer < layers; ++layer) {
     const char* const other = widths[layer] == 0 ? "mamba" : routed ? "moe" : "mlp";
     blocks.emplace_back(attends[layer] ? "attention" : other);
     if (widths[layer] > 0) config.set_count("intermediate_size", widths[layer]);

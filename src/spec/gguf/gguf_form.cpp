@@ -82,10 +82,7 @@ void finish_windows(const GgufMetadataReader& metadata, ConfigDraft& config) {
 }
 
 void finish_prediction_layers(const GgufMetadataReader& metadata, ConfigDraft& config) {
-  const std::int64_t blocks = metadata.count("block_count").value_or(0);
-  const std::int64_t prediction = metadata.count("nextn_predict_layers").value_or(0);
-  if (prediction > blocks) metadata.fail("nextn_predict_layers", "exceeds block_count");
-  config.set_count("num_hidden_layers", blocks - prediction);
+  config.set_count("num_hidden_layers", metadata.layers());
 }
 
 std::vector<bool> finish_key_value_heads(const GgufMetadataReader& metadata, ConfigDraft& config) {

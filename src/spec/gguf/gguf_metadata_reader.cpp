@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "headroom/error.h"
+#include "reading_limits.h"
 #include "utf8.h"
 #include "visit.h"
 
@@ -41,6 +42,8 @@ GgufMetadataReader::GgufMetadataReader(const checkpoint::GgufContent& content, s
     throw Error(ErrorCode::invalid_input, "has no text general.architecture", file_, kHint);
   }
   architecture_ = *text;
+  tensors_.reserve(content_.tensors.size());
+  for (const GgufTensor& tensor : content_.tensors) tensors_.try_emplace(tensor.name, &tensor);
 }
 
 const GgufValue* GgufMetadataReader::find(std::string_view key) const {
@@ -142,19 +145,28 @@ std::optional<std::vector<double>> GgufMetadataReader::numbers_by_layer(
   return list->numbers(place(key));
 }
 
+std::int64_t GgufMetadataReader::blocks() const {
+  const std::int64_t blocks = count("block_count").value_or(0);
+  if (blocks > kMostLayers) fail("block_count", "is not a number of layers");
+  return blocks;
+}
+
+std::int64_t GgufMetadataReader::layers() const {
+  const std::int64_t prediction = count("nextn_predict_layers").value_or(0);
+  if (prediction > blocks()) fail("nextn_predict_layers", "exceeds block_count");
+  return blocks() - prediction;
+}
+
 std::vector<std::int64_t> GgufMetadataReader::counts_by_layer(std::string_view key) const {
-  constexpr std::int64_t kMostBlocks = 100'000;  // no published model has as many
-  const std::int64_t layers = count("block_count").value_or(0);
-  if (layers > kMostBlocks) fail("block_count", "is not a number of layers");
   const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
   const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
   if (list == nullptr) {
     const auto one = count(key);
     if (!one) fail(key, "is missing");
-    return std::vector<std::int64_t>(static_cast<std::size_t>(layers), *one);
+    return std::vector<std::int64_t>(static_cast<std::size_t>(blocks()), *one);
   }
   std::vector<std::int64_t> counts = list->integers(place(key));
-  if (std::ssize(counts) != layers) fail(key, "does not list block_count layers");
+  if (std::ssize(counts) != blocks()) fail(key, "does not list block_count layers");
   if (std::ranges::any_of(counts, [](std::int64_t one) { return one < 0; })) {
     fail(key, "lists a negative count");
   }
@@ -168,14 +180,12 @@ bool GgufMetadataReader::is_set(std::string_view key) const {
   return count(key).value_or(0) > 0;
 }
 
-bool GgufMetadataReader::has_tensor(std::string_view name) const {
-  return std::ranges::find(content_.tensors, name, &GgufTensor::name) != content_.tensors.end();
-}
+bool GgufMetadataReader::has_tensor(std::string_view name) const { return tensors_.contains(name); }
 
 std::optional<std::int64_t> GgufMetadataReader::rows(std::string_view tensor) const {
-  const auto found = std::ranges::find(content_.tensors, tensor, &GgufTensor::name);
-  if (found == content_.tensors.end()) return std::nullopt;
-  return found->rank == 2 ? found->shape().front() : 1;
+  const auto found = tensors_.find(tensor);
+  if (found == tensors_.end()) return std::nullopt;
+  return found->second->rank == 2 ? found->second->shape().front() : 1;
 }
 
 std::int64_t GgufMetadataReader::vocab_size() const {

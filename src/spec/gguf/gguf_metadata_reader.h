@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "gguf.h"
@@ -34,7 +35,11 @@ class GgufMetadataReader {
   [[nodiscard]] std::optional<std::vector<double>> numbers_by_layer(std::string_view key) const;
   /// The value as a number; empty if absent or of another type.
   [[nodiscard]] std::optional<double> number(std::string_view key) const;
-  /// A count per layer; a single count holds for each of block_count layers. Throws if absent.
+  /// block_count, which may be absent: 0. Throws if no model has as many, before any list of them.
+  [[nodiscard]] std::int64_t blocks() const;
+  /// Blocks without those that predict further tokens, which come last. Throws if they exceed them.
+  [[nodiscard]] std::int64_t layers() const;
+  /// A count per block; a single count holds for each. Throws if absent.
   [[nodiscard]] std::vector<std::int64_t> counts_by_layer(std::string_view key) const;
   /// Returns whether the file has "ARCHITECTURE.key", of any type.
   [[nodiscard]] bool is_present(std::string_view key) const;
@@ -55,6 +60,8 @@ class GgufMetadataReader {
   [[nodiscard]] const checkpoint::GgufValue* find(std::string_view key) const;
 
   const checkpoint::GgufContent& content_;
+  /// By name; of two tensors of one name the first.
+  std::unordered_map<std::string_view, const checkpoint::GgufTensor*> tensors_;
   std::string file_;
   std::string architecture_;
 };

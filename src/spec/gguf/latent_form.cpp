@@ -45,8 +45,7 @@ void finish_indexed(const GgufMetadataReader& metadata, ConfigDraft& config) {
   if (!metadata.has_tensor("blk.0.indexer.proj.weight")) return;
   // Older files list no types; layers that share an indexer have no tensors of one.
   const auto listed = metadata.flags_by_layer("attention.indexer.types");
-  const std::int64_t layers = metadata.count("block_count").value_or(0) -
-                              metadata.count("nextn_predict_layers").value_or(0);
+  const std::int64_t layers = metadata.layers();
   std::vector<std::string> types;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const auto index = static_cast<std::size_t>(layer);
