@@ -139,6 +139,14 @@ MODELS = {
                            "conv_expansion_factor": 2, "max_pos_emb": 16, "context_size": 10,
                            "output_dim": 14},
         "window_size": 9, "downsample_rate": 3, "tie_word_embeddings": False}),
+    "granite_speech_plus": ("GraniteSpeechPlusForConditionalGeneration", {
+        "text_config": {**TEXT, "model_type": "granite"},
+        "projector_config": {**QUERY_FORMER, "encoder_hidden_size": 120},
+        "encoder_config": {"input_dim": 12, "num_layers": 3, "hidden_dim": 40, "num_heads": 4,
+                           "dim_head": 8, "feedforward_mult": 3, "conv_kernel_size": 5,
+                           "conv_expansion_factor": 2, "max_pos_emb": 16, "context_size": 10,
+                           "output_dim": 14, "cat_hidden_layers": [0, 2]},
+        "window_size": 9, "downsample_rate": 3, "tie_word_embeddings": False}),
     "granite_swa": ("GraniteSWAForCausalLM", {**TEXT, "sliding_window": 16}),
     "granitemoe_swa": ("GraniteMoeSWAForCausalLM", {
         **TEXT, "num_local_experts": 4, "num_experts_per_tok": 2, "shared_intermediate_size": 24}),

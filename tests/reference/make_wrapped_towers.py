@@ -46,6 +46,11 @@ OPT = {"model_type": "opt", "hidden_size": 48, "ffn_dim": 64, "num_attention_hea
        "eos_token_id": 2, "pad_token_id": 1, "word_embed_proj_dim": 48, "dropout": 0.0}
 QFORMER = {"hidden_size": 36, "intermediate_size": 52, "num_attention_heads": 6,
            "num_hidden_layers": 3, "encoder_hidden_size": 40}
+COMPASS_TEXT = {**{key: value for key, value in TEXT.items() if key != "rms_norm_eps"},
+                "model_type": "cohere_compass_text", "sliding_window": 7, "logit_scale": 0.25,
+                "num_hidden_layers": 3,
+                "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+                "rope_parameters": {"sliding_attention": SECTIONS, "full_attention": None}}
 ARIA_TEXT = {**TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2,
              "moe_num_shared_experts": 1, "head_dim": 12}
 FIRST_PLACEHOLDER = 90  # no token from here on is generated
@@ -117,6 +122,14 @@ MODELS = {
         "text_config": OPT, "vision_config": {**ENCODER, "image_size": 16},
         "qformer_config": QFORMER, "num_query_tokens": 6, "image_token_index": IMAGE},
         lambda g, n: {"input_ids": prompt(g, *[6] * n), "pixel_values": pixels(g, n, 3, 16, 16)}),
+    "cohere_compass_images": ("CohereCompassForConditionalGeneration", {
+        "text_config": COMPASS_TEXT,
+        "vision_config": {"depth": 3, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+                          "patch_size": 4, "out_hidden_size": 48, "num_position_embeddings": 16,
+                          "deepstack_visual_indexes": [0, 1]},
+        "image_token_id": IMAGE, "video_token_id": 96, "vision_start_token_id": 93,
+        "vision_end_token_id": 94, "tie_word_embeddings": False},
+        lambda g, n: typed(prompt(g, *[6, 4][:n]), patches(g, (96,), *[(4, 6), (4, 4)][:n]))),
     "aria_images": ("AriaForConditionalGeneration", {
         "text_config": ARIA_TEXT, "vision_config": {**ENCODER, "image_size": 16},
         "projector_patch_to_query_dict": {16: 5, 64: 7}, "image_token_index": IMAGE},

@@ -129,7 +129,8 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
                                     {"phi4_multimodal_images", tiles, {{16, 32}, {32, 16}}},
                                     {"blip2_images", {{4, 4}, {4, 4}}},
                                     {"aria_images", {{4, 4}, {4, 4}}},
-                                    {"kimi_k3_images", {{4, 6}, {4, 2}}}};
+                                    {"kimi_k3_images", {{4, 6}, {4, 2}}},
+                                    {"cohere_compass_images", {{4, 6}, {4, 4}}}};
   const auto rows = read_csv(data_folder() / "towers/image_flops.csv");
   REQUIRE(rows.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
+#include "support/python_json.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -21,10 +21,9 @@ namespace {
 using nlohmann::json;
 using Pointer = json::json_pointer;
 
-/// The config in `file`, with a number in place of Python's Infinity; null if there is none.
+/// The config in `file`; null if there is none.
 json read_stored_config(const std::filesystem::path& file) {
-  static const std::regex kInfinity("([^\"])Infinity");
-  const json document = json::parse(std::regex_replace(read_file(file), kInfinity, "$011e30"));
+  const json document = read_with_infinity(file);
   if (!document.is_object()) return nullptr;
   const json config = document.contains("config") ? document.at("config") : document;
   return config.contains("model_type") ? config : json();
@@ -70,7 +69,10 @@ void add_words(const json& object, Words& words) {
 /// Other values of the kind of `value`; of a word, those of `words`, and one that none has.
 std::vector<json> other_values(const json& value, const std::set<std::string>& words) {
   if (value.is_boolean()) return {!value.get<bool>()};
-  if (value.is_number_integer()) return {0, 1, value.get<std::int64_t>() * 2, -1};
+  if (value.is_number_integer()) {
+    constexpr std::int64_t kHuge = std::int64_t{1} << 40U;  // no list is as long
+    return {0, 1, value.get<std::int64_t>() * 2, -1, kHuge};
+  }
   if (value.is_number()) return {0.0, value.get<double>() * 1.5, -1.0};
   if (value.is_string()) {
     constexpr std::size_t kMost = 12;  // beyond, names, not choices

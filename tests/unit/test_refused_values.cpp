@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <regex>
 
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
+#include "support/python_json.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -16,11 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-/// The config in `file`, which may have figures beside it. Python writes Infinity, no word of JSON.
+/// The config in `file`, which may have figures beside it.
 json config_in(const std::string& file) {
-  static const std::regex kInfinity(" Infinity");
-  const std::string text = read_file(data_folder() / file);
-  const json document = json::parse(std::regex_replace(text, kInfinity, " 1e300"));
+  const json document = read_with_infinity(data_folder() / file);
   const bool is_config = document.contains("model_type") || document.contains("_class_name");
   return is_config ? document : document.at("config");
 }

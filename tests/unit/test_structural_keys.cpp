@@ -205,11 +205,35 @@ TEST_CASE("a flag that turns off what the model lacks changes nothing, and is re
     CAPTURE(key);
     CHECK(spec_of(with("llama-3-8b", key)).unread_keys.empty());
   }
+  CHECK(spec_of(with("bert-base-uncased", "use_qk_norm")).unread_keys.empty());
+  CHECK(spec_of(with("deepseek-v3", "qkv_bias")).unread_keys.empty());
   const auto refusal = [](const json& config) {
     return refusal_of([&] { (void)spec_of(config); });
   };
   CHECK(refusal(with("gpt2", "qkv_bias")).find("qkv_bias") != std::string::npos);
+  CHECK(refusal(with("bert-base-uncased", "qkv_bias")).find("qkv_bias") != std::string::npos);
+  CHECK(refusal(with("bart-base", "qkv_bias")).find("qkv_bias") != std::string::npos);
+  CHECK(refusal(with("deepseek-v3", "use_qk_norm")).find("use_qk_norm") != std::string::npos);
   CHECK(refusal(with("gpt-j-6b", "lm_head_bias")).find("lm_head_bias") != std::string::npos);
   CHECK(refusal(with("gemma-3-1b", "use_qk_norm")).find("use_qk_norm") != std::string::npos);
   CHECK(refusal(with("llama-3-8b", "mlp_norm_bias")).find("mlp_norm_bias") != std::string::npos);
+}
+
+// The scores of BERT's classifiers have a bias, those of Llama's none.
+TEST_CASE("a flag of a head is that of the class that the config names") {
+  const auto classifier = [](const char* preset, const char* name) {
+    json config = json::parse(find_preset(preset)->json).at("config");
+    config["architectures"] = {name};
+    config["score_bias"] = false;
+    return config;
+  };
+  CHECK(spec_of(classifier("llama-3-8b", "LlamaForSequenceClassification")).unread_keys.empty());
+  const json bert = classifier("bert-base-uncased", "BertForSequenceClassification");
+  CHECK(refusal_of([&] { (void)spec_of(bert); }).find("score_bias") != std::string::npos);
+}
+
+TEST_CASE("a flag beside the keys of a wrapped text model is that of the text model") {
+  json config = read_json(data_folder() / "towers/tiny/llava.config.json");
+  config["text_config"]["lm_head_bias"] = false;
+  CHECK(spec_of(config).unread_keys.empty());
 }

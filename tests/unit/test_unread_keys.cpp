@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 
 #include "headroom/analysis.h"
 #include "headroom/error.h"
 #include "headroom/model_source.h"
 #include "support/data.h"
+#include "support/python_json.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -70,14 +70,8 @@ json with_type(json from, const std::string& type) {
   return from;
 }
 
-/// A number in place of Python's Infinity, but for the string that transformers 5 writes for it.
-json read_config(const std::filesystem::path& file) {
-  static const std::regex kInfinity("([^\"])Infinity");
-  return json::parse(std::regex_replace(read_file(file), kInfinity, "$011e30"));
-}
-
 json tower(const std::string& name) {
-  return read_config(data_folder() / "towers/tiny" / (name + ".config.json"));
+  return read_with_infinity(data_folder() / "towers/tiny" / (name + ".config.json"));
 }
 
 /// Configs of types that no file has: their towers have the sizes of their classes.
@@ -94,7 +88,7 @@ std::map<std::string, json> derived_configs() {
   }
   for (const char* const type : {"eagle3", "dflash"}) {
     const std::string name = std::string("qwen3-8b-") + type + ".config.json";
-    configs[type] = with_type(read_config(data_folder() / "drafts" / name), type);
+    configs[type] = with_type(read_with_infinity(data_folder() / "drafts" / name), type);
   }
   configs["Yi"] = with_type(llama_text, "Yi");
   configs["AXK1"] = with_type(tower("axk1"), "AXK1");
@@ -113,7 +107,7 @@ std::map<std::string, json> derived_configs() {
       {"text_config", with_type(config_of(find_preset("glm-4.5-air").value()), "glm4v_moe_text")}};
   configs["Transformer2DModel"] = config_of(find_preset("pixart-sigma-xl").value());
   configs["Transformer2DModel"]["_class_name"] = "Transformer2DModel";
-  const json minimax = read_config(data_folder() / "towers/minimax-m3.config.json");
+  const json minimax = read_with_infinity(data_folder() / "towers/minimax-m3.config.json");
   configs["minimax_m3_vl"] = minimax;
   configs["minimax_m3_vl_text"] = with_type(minimax.at("text_config"), "minimax_m3_vl_text");
   return configs;
@@ -134,13 +128,13 @@ std::map<std::string, json> configs_of_all_families() {
                                    "state_spaces/configs", "published", "wild"}) {
     for (const auto& entry : std::filesystem::directory_iterator(data_folder() / folder)) {
       if (entry.path().extension() != ".json") continue;
-      json config = read_config(entry.path());
+      json config = read_with_infinity(entry.path());
       if (config.contains("config")) config = config.at("config");
       if (is_known(config)) configs[entry.path().string()] = std::move(config);
     }
   }
   for (const auto& entry : std::filesystem::directory_iterator(data_folder() / "families")) {
-    configs[entry.path().string()] = read_config(entry.path() / "config.json");
+    configs[entry.path().string()] = read_with_infinity(entry.path() / "config.json");
   }
   return configs;
 }
@@ -151,7 +145,7 @@ json llama() { return config_of(find_preset("tinyllama-1.1b").value()); }
 /// `keys`.
 json least_config(const std::string& type, const json& keys) {
   if (type == "bailing_moe_v2")
-    return read_config(data_folder() / "families/bailing_moe_v2/config.json");
+    return read_with_infinity(data_folder() / "families/bailing_moe_v2/config.json");
   json config{{"model_type", type}};
   if (type == "zamba2") config["hidden_size"] = 2560;
   if (type == "dots1") config.update({{"n_routed_experts", 8}, {"num_experts_per_tok", 2}});
@@ -370,7 +364,7 @@ TEST_CASE("values that were seen in published configs and change nothing are rea
 
 TEST_CASE("values that a class would read otherwise are refused") {
   const auto refusal = [](const char* config, const char* object, const char* key, json value) {
-    json document = read_config(data_folder() / config);
+    json document = read_with_infinity(data_folder() / config);
     (*object == 0 ? document : document[object])[key] = std::move(value);
     return refusal_of([&] { (void)read(document); });
   };
@@ -387,7 +381,7 @@ TEST_CASE("values that a class would read otherwise are refused") {
 }
 
 TEST_CASE("Aria has queries for images of some sizes, and runs with no others") {
-  json config = read_config(data_folder() / "towers/tiny/aria.config.json");
+  json config = read_with_infinity(data_folder() / "towers/tiny/aria.config.json");
   CHECK(read(config).tower->projector.queries() == 5);  // of 4 × 4 patches
   CHECK(read(config).not_run.empty());
   config["vision_config"]["image_size"] = 20;
@@ -396,7 +390,7 @@ TEST_CASE("Aria has queries for images of some sizes, and runs with no others") 
 
 // Its gate_lower_bound, as kda_lower_bound of Ling 3.
 TEST_CASE("the decays of Kimi K3 have the lower bound that its config states") {
-  const ModelSpec spec = read(read_config(data_folder() / "wild/kimi-k3.config.json"));
+  const ModelSpec spec = read(read_with_infinity(data_folder() / "wild/kimi-k3.config.json"));
   std::int64_t delta_layers = 0;
   for (const LayerVariant& variant : spec.decoder->variants) {
     if (variant.self_attention.kind != AttentionKind::gated_delta) continue;

@@ -68,9 +68,9 @@ HeadSpec decoder_head(ConfigReader& config) {
 
 /// Keys of older configs, now fixed by the class.
 void ignore_old_keys(ConfigReader& config) {
-  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "num_hidden_layers",
-                 "add_bias_logits", "add_final_layer_norm", "normalize_before",
-                 "normalize_embedding", "static_position_embeddings", "extra_pos_embeddings",
+  config.ignore({"encoder_layerdrop", "decoder_layerdrop", "init_std", "add_bias_logits",
+                 "add_final_layer_norm", "normalize_before", "normalize_embedding",
+                 "static_position_embeddings", "extra_pos_embeddings",
                  "force_bos_token_to_be_generated", "classif_dropout", "classifier_dropout",
                  "gradient_checkpointing", "is_encoder_decoder", "do_blenderbot_90_layernorm"});
 }
@@ -142,6 +142,8 @@ void read_encoder_decoder(ConfigReader& config, ModelSpec& spec,
   spec.decoder = read_stack(config, spec.hidden_size, kDecoder, family);
   spec.decoder->cross_attention = spec.decoder->self_attention;
   spec.decoder->self_attention.causal = true;
+  // The classes' other name of encoder_layers, which they read last.
+  config.expect_number("num_hidden_layers", static_cast<double>(spec.encoder->num_layers));
   if (family.embedding_norm) spec.embedding.norm = spec.encoder->norm;
   const std::optional<std::int64_t> start = read_token_id(config, "decoder_start_token_id");
   if (family.start == DecoderStart::of_config) spec.decoder_start_id = start;
@@ -275,6 +277,7 @@ void read_trocr(ConfigReader& config, ModelSpec& spec) {
   spec.decoder->self_attention.causal = true;
   if (config.flag_or({"layernorm_embedding"}, true)) spec.embedding.norm = spec.decoder->norm;
   count_image_attention(config, spec);
+  config.ignore({"num_hidden_layers"});
   ignore_old_keys(config);
 }
 

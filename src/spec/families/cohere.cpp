@@ -1,27 +1,29 @@
 // Command R and its successors: LayerNorm without bias, attention and FFN in parallel, scaled
 // logits (Cohere, c4ai-command-r-v01; arXiv 2504.00698).
+#include "cohere.h"
+
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
 
 namespace headroom::detail {
-namespace {
 
-void read_cohere_like(ConfigReader& config, ModelSpec& spec) {
-  constexpr double kLogitScaleWhenAbsent = 0.0625;
+void read_cohere_like(ConfigReader& config, ModelSpec& spec, const CohereDefaults& class_defaults) {
   DecoderDefaults defaults;
   defaults.max_position_embeddings = 8192;
   defaults.norm = {NormKind::layer_norm, false};
   defaults.norm_eps = 1e-5;
-  defaults.rope.layout = RopeLayout::interleaved;
+  defaults.rope = class_defaults.rope;
   read_decoder(config, spec, defaults);
   spec.decoder->residual = ResidualKind::parallel_one_norm;
-  const double scale = config.number_or({"logit_scale"}, kLogitScaleWhenAbsent);
+  const double scale = config.number_or({"logit_scale"}, class_defaults.logit_scale);
   if (spec.head.language_model) spec.head.language_model->logit_scale = scale;
 }
 
+namespace {
+
 void read_cohere(ConfigReader& config, ModelSpec& spec) {
-  read_cohere_like(config, spec);
+  read_cohere_like(config, spec, {});
   StackSpec& stack = *spec.decoder;
   if (config.flag_or({"use_qk_norm"}, false)) {
     stack.self_attention.query_key_norm =
@@ -31,7 +33,7 @@ void read_cohere(ConfigReader& config, ModelSpec& spec) {
 }
 
 void read_cohere2(ConfigReader& config, ModelSpec& spec) {
-  read_cohere_like(config, spec);
+  read_cohere_like(config, spec, {});
   StackSpec& stack = *spec.decoder;
   const std::int64_t pattern =
       config.size_or({"sliding_window_pattern", "_sliding_window_pattern", "layer_switch"}, 4);
@@ -110,7 +112,7 @@ void read_cohere2_moe_windows(ConfigReader& config, StackSpec& stack, std::int64
 void read_cohere2_moe(ConfigReader& config, ModelSpec& spec) {
   const bool rms = config.has("rms_norm_eps") && !config.is_null("rms_norm_eps");
   if (rms) config.ignore({"layer_norm_eps"});
-  read_cohere_like(config, spec);
+  read_cohere_like(config, spec, {});
   StackSpec& stack = *spec.decoder;
   if (rms) stack.norm.kind = NormKind::rms_norm;
   stack.final_norm = stack.norm;

@@ -165,9 +165,8 @@ std::vector<bool> read_scored_layers(ConfigReader& config, std::int64_t num_laye
 void read_experts_of_v4(ConfigReader& config, StackSpec& stack) {
   ExpertsSpec experts = read_experts(config, {{"n_routed_experts"}, 256, 6});
   experts.intermediate_size = config.size_or({"moe_intermediate_size"}, 2048);
-  experts.shared_intermediate_size =
-      product(config, "n_shared_experts", config.count_or({"n_shared_experts"}, 1),
-              experts.intermediate_size);
+  experts.shared_intermediate_size = experts.intermediate_size;
+  config.expect_number("n_shared_experts", 1);  // whatever it says, the class has one
   experts.scaling_factor = config.number_or({"routed_scaling_factor"}, 1.5);
   experts.scoring = RouterScoring::sqrt_softplus;
   experts.normalise = true;

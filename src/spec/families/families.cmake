@@ -19,6 +19,7 @@ set(HEADROOM_FAMILIES
   chatglm
   clip
   cohere
+  cohere_compass
   convolution_layer
   dbrx
   deberta

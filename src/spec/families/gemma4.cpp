@@ -178,12 +178,21 @@ void read_gemma4_unified_text(ConfigReader& config, ModelSpec& spec) {
   read_gemma4_layers(config, spec, 1024);
 }
 
-void read_altup(ConfigReader& config, StackSpec& stack) {
+void read_altup(ConfigReader& config, ModelSpec& spec) {
+  StackSpec& stack = *spec.decoder;
   constexpr std::int64_t kMostInputs = 4;  // gemma4_names.cpp names their projections
   AltUpSpec altup;
   altup.inputs = config.size_or({"altup_num_inputs"}, kMostInputs);
   altup.active = config.count_or({"altup_active_idx"}, 0);
   altup.scales_output = config.flag_or({"altup_correct_scale"}, true);
+  if (!altup.scales_output) {  // the class has the vector, and leaves it unread
+    spec.counted_only.push_back({"layers.altup.output_scale",
+                                 {spec.hidden_size},
+                                 WeightRole::norm,
+                                 stack.num_layers,
+                                 ModelPart::text,
+                                 CountedUse::loaded});
+  }
   if (altup.inputs > kMostInputs || altup.active >= altup.inputs) {
     config.fail("altup_num_inputs", "is above 4, or not above altup_active_idx",
                 "use at most 4 inputs, and the index of one of them");
@@ -267,7 +276,7 @@ void read_gemma3n_text(ConfigReader& config, ModelSpec& spec) {
   vary_layers(stack, windowed, [&](LayerVariant& variant) { variant.self_attention = full; });
   vary_layers(stack, read_own_key_values(config, stack.num_layers, 15),
               [](LayerVariant& variant) { variant.self_attention.shares_key_values = true; });
-  read_altup(config, stack);
+  read_altup(config, spec);
   read_sparsity(config, stack);
 }
 

@@ -133,7 +133,7 @@ void read_hy_v3(ConfigReader& config, ModelSpec& spec) {
   experts.normalise = true;
   experts.scaling_factor = config.number_or({"router_scaling_factor"}, 2.826);
   spread_experts(config, stack, experts, 1);
-  stack.ffn.bias = config.flag_or({"mlp_bias"}, false);
+  config.expect_flag("mlp_bias", false);  // of dense networks and of shared experts
   config.ignore({"enable_moe_fp32_combine", "num_nextn_predict_layers"});
 }
 
@@ -204,8 +204,7 @@ constexpr NameRule kMoreExperts[] = {
 /// The layers without routers are dense; files do not count them.
 void finish_hy_v3(const GgufMetadataReader& metadata, ConfigDraft& config) {
   finish_prediction_layers(metadata, config);
-  const std::int64_t layers = metadata.count("block_count").value_or(0) -
-                              metadata.count("nextn_predict_layers").value_or(0);
+  const std::int64_t layers = metadata.layers();
   std::vector<std::string> networks;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const bool routed = metadata.has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer));
@@ -224,8 +223,7 @@ void finish_exaone_moe(const GgufMetadataReader& metadata, ConfigDraft& config) 
   const auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
   if (!windowed) return;
   std::vector<std::string> types;
-  const std::int64_t layers = metadata.count("block_count").value_or(0) -
-                              metadata.count("nextn_predict_layers").value_or(0);
+  const std::int64_t layers = metadata.layers();
   for (std::size_t layer = 0; layer < std::min(windowed->size(), static_cast<std::size_t>(layers));
        ++layer) {
     types.emplace_back((*windowed)[layer] ? "sliding_attention" : "full_attention");

@@ -32,6 +32,7 @@ void read_molmo2_text(ConfigReader& config, ModelSpec& spec) {
   defaults.num_key_value_heads = 8;
   defaults.head_dim = 128;
   defaults.max_position_embeddings = 36864;
+  defaults.bias = BiasRule::key_for_query_key_value;
   read_decoder(config, spec, defaults);
   StackSpec& stack = *spec.decoder;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
@@ -98,6 +99,12 @@ std::vector<Family> query_wrapper_families() {
                           .bare_classes = {"GraniteSpeechModel"},
                           .text_type = "granite",
                           .count_towers = count_granite_speech_tower,
+                          .tying = HeadTying::whole_else_tied}),
+          wrapper_family({.model_types = {"granite_speech_plus"},
+                          .classes = {"GraniteSpeechPlusForConditionalGeneration"},
+                          .bare_classes = {"GraniteSpeechPlusModel"},
+                          .text_type = "granite",
+                          .count_towers = count_granite_speech_plus_tower,
                           .tying = HeadTying::whole_else_tied}),
           wrapper_family({.model_types = {"aria"},
                           .classes = {"AriaForConditionalGeneration"},

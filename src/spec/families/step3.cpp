@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -167,6 +168,25 @@ std::vector<double> read_limits(ConfigReader& config, std::string_view key,
   return limits;
 }
 
+/// per_layer_config, which the class reads, repeats the heads of layers with a window.
+void expect_heads_of_layers(ConfigReader& config, const StackSpec& stack) {
+  auto layers = config.object("per_layer_config");
+  if (!layers) return;
+  for (const std::string& key : layers->keys()) {
+    std::int64_t layer = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), layer);
+    if (error != std::errc() || *end != '\0' || layer < 0 || layer >= stack.num_layers) {
+      layers->fail(key, "is not a layer", "use numbers below num_hidden_layers");
+    }
+    ConfigReader own = layers->object_or_empty(key);
+    own.expect_number(
+        "num_attention_heads",
+        static_cast<double>(stack.attention_of(stack.variant(layer)).num_attention_heads));
+    own.finish();
+  }
+  layers->finish();
+}
+
 /// Limits of the routed experts, and of the shared expert or the dense network.
 void read_activation_limits(ConfigReader& config, StackSpec& stack) {
   using Limits = std::pair<double, double>;
@@ -219,8 +239,9 @@ void read_step(ConfigReader& config, ModelSpec& spec) {
   config.expect_text("att_impl_type", "GQA");
   config.expect_flag("mlp_bias", false);
   config.ignore({"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types",
-                 "mtp_mlp_layer_types", "per_layer_config", "use_rope_layers", "yarn_only_types",
+                 "mtp_mlp_layer_types", "use_rope_layers", "yarn_only_types",
                  "output_router_logits"});
+  expect_heads_of_layers(config, stack);
 }
 
 /// Layers with experts of Step3TextConfig: all but the first four and the last of its 61.
@@ -375,8 +396,7 @@ void add_step_ropes(const GgufMetadataReader& metadata, ConfigDraft& config) {
 /// Lists of a file may end in entries of layers for multi-token prediction.
 void finish_step(const GgufMetadataReader& metadata, ConfigDraft& config) {
   finish_prediction_layers(metadata, config);
-  const auto layers = static_cast<std::size_t>(metadata.count("block_count").value_or(0) -
-                                               metadata.count("nextn_predict_layers").value_or(0));
+  const auto layers = static_cast<std::size_t>(metadata.layers());
   const std::vector<std::int64_t> heads = metadata.counts_by_layer("attention.head_count");
   auto windowed = metadata.flags_by_layer("attention.sliding_window_pattern");
   if (!windowed || windowed->size() < layers) {

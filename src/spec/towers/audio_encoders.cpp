@@ -191,6 +191,12 @@ void read_glm_asr_tower(ConfigReader& config, ModelSpec& spec) {
   tower.position.rope = read_rope(audio, tower.position, tower.stack.self_attention.head_dim,
                                   {.partial_rotary_factor = 0.5});
   tower.stack.final_norm = tower.stack.norm;
+  AttentionSpec& attention = tower.stack.self_attention;
+  attention.num_key_value_heads =
+      audio.size_or({"num_key_value_heads"}, attention.num_attention_heads);
+  if (attention.num_attention_heads % attention.num_key_value_heads != 0) {
+    audio.fail("num_key_value_heads", "does not divide num_attention_heads", "use a divisor");
+  }
   set_segment(tower, positions);
   const std::int64_t inner = tower.stack.ffn.intermediate_size;
   const std::int64_t grouped = inner / tower.hidden_size;

@@ -174,7 +174,8 @@ void count_idefics2_tower(ConfigReader& config, ModelSpec& spec) {
 
   // Trained latents attend to the patches, which an MLP brings to the text model's width.
   ConfigReader resampler = config.object_or_empty("perceiver_config");
-  const std::int64_t width = resampler.size_or({"hidden_size"}, 4096);
+  const std::int64_t width = spec.hidden_size;  // whatever hidden_size says here
+  resampler.ignore({"hidden_size"});
   const std::int64_t depth = resampler.layers_or({"resampler_depth"}, 3);
   const std::int64_t head_dim = resampler.size_or({"resampler_head_dim"}, 96);
   const std::int64_t heads = resampler.size_or({"resampler_n_heads"}, 16);

@@ -49,7 +49,7 @@ void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec) {
   layers.width = vision.size_or({"hidden_size"}, 768);
   layers.inner = vision.size_or({"intermediate_size"}, 3072);
   layers.count = vision.layers_or({"num_hidden_layers"}, 12);
-  if (config.flag_or({"drop_vision_last_layer"}, false)) --layers.count;
+  config.ignore({"drop_vision_last_layer"});  // the class has all layers
   const PatchGrid grid = read_patch_grid(vision, "num_channels", 224, 16);
   expect_two_by_two(vision, "window_kernel_size");
   expect_two_by_two(config, "merge_kernel_size");
@@ -61,6 +61,10 @@ void count_minicpmv4_6_tower(ConfigReader& config, ModelSpec& spec) {
   tower.norm(NormKind::layer_norm, "final_norm", layers.width);
   const std::int64_t merged = product(vision, "hidden_size", kMerged, layers.width);
   const std::int64_t times = config.size_or({"merger_times"}, 1);
+  constexpr std::int64_t kMostTimes = 32;  // each quarters the patches
+  if (times > kMostTimes) {
+    config.fail("merger_times", "is more than 32", "write how often the patches are merged");
+  }
   TowerWeights projector(spec, ModelPart::projector);
   for (std::int64_t time = 1; time < times; ++time) {
     add_merger(projector, "mergers." + std::to_string(time), merged, layers.width);

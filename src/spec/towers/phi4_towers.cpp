@@ -47,6 +47,7 @@ void add_halvings(ConfigReader& audio, std::int64_t width, TowerWeights& tower) 
   const std::int64_t halvings = std::countr_zero(bits);
   std::int64_t bins = audio.size_or({"input_size"}, 80);
   for (std::int64_t i = 0; i < halvings; ++i) bins = (bins - 1) / 2 + 1;
+  bins = audio.size_or({"nemo_final_size"}, bins);  // as the class stores them
   // Numbers in the class's sequence of convolutions and activations.
   tower.linear("convolutions.0", kArea, channels, kPhiConvolution);
   for (std::int64_t i = 1; i < halvings; ++i) {
@@ -105,11 +106,12 @@ void count_phi4_audio(ConfigReader& audio, ModelSpec& spec) {
   add_halvings(audio, width, tower);
   tower.add("relative_positions", {distances, heads}, WeightRole::relative_position_bias);
   add_conformer_layers(audio, width, tower);
-  add_projection(spec, "speech", width);
-  add_projection(spec, "speech_beside_images", width);
+  const std::int64_t joined =
+      product(audio, "downsample_rate", audio.size_or({"downsample_rate"}, 1), width);
+  add_projection(spec, "speech", joined);
+  add_projection(spec, "speech_beside_images", joined);
   audio.ignore({"activation", "chunk_size", "left_chunk", "dropout_rate", "conv_activation",
-                "conv_glu_type", "nemo_activation", "nemo_final_size", "downsample_rate",
-                "audio_token_id", "feature_layer"});
+                "conv_glu_type", "nemo_activation", "audio_token_id", "feature_layer"});
   ignore_tower_keys(audio);
   read_common_keys(audio, spec);
   audio.finish();

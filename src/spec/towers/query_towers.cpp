@@ -1,6 +1,8 @@
 // Towers whose features trained queries read, or that turn features into words: BLIP-2 (arXiv
 // 2301.12597) and Aria (arXiv 2410.05993), which run, Granite Speech (arXiv 2505.08699), Molmo 2
 // and Ovis 2 (arXiv 2405.20797), which are counted.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -24,6 +26,8 @@ struct QueryFormer {
   std::int64_t features = 0;
 };
 
+constexpr std::int64_t kFormerFeatures = 1408;  // of Blip2QFormerConfig
+
 /// As `layers_or`, but fewer: each layer is built on its own.
 std::int64_t read_former_layers(ConfigReader& former) {
   constexpr std::int64_t kMost = 1000;
@@ -44,7 +48,7 @@ QueryFormer read_query_former(ConfigReader& former, std::int64_t queries, ModelS
   step.ffn = {FfnKind::plain, former.size_or({"intermediate_size"}, 3072),
               read_activation(former, {"hidden_act"}, ActivationKind::gelu), true};
   step.norm = {kQueryNorm, true, former.number_or({"layer_norm_eps"}, 1e-12)};
-  read.features = former.size_or({"encoder_hidden_size"}, 1408);
+  read.features = former.size_or({"encoder_hidden_size"}, kFormerFeatures);
   former.expect_flag("use_qformer_text_input", false);  // InstructBLIP's
   former.ignore(
       {"position_embedding_type", "pad_token_id", "attention_probs_dropout_prob", "use_cache"});
@@ -195,8 +199,32 @@ void read_blip2_towers(ConfigReader& config, ModelSpec& spec) {
   }
 }
 
-void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
+namespace {
+
+/// Granite Speech's projector reads the encoder's last states; that of Granite Speech Plus those of
+/// further layers beside them.
+enum class ProjectedStates { last, of_layers };
+
+/// Requires that the Q-Former reads the states of the layers of cat_hidden_layers and the last
+/// ones.
+void require_projected_states(ConfigReader& config, ConfigReader& encoder) {
+  const std::int64_t layers = encoder.layers_or({"num_layers", "num_hidden_layers"}, 10);
+  const std::vector<std::int64_t> joined = encoder.counts("cat_hidden_layers");
+  if (std::ranges::any_of(joined, [&](std::int64_t layer) { return layer >= layers; })) {
+    encoder.fail("cat_hidden_layers", fmt::format("names a layer beyond the last of {}", layers),
+                 "write numbers below num_layers");
+  }
+  const std::int64_t width = product(encoder, "hidden_dim", std::ssize(joined) + 1,
+                                     encoder.size_or({"hidden_dim", "hidden_size"}, 1024));
+  ConfigReader former = config.object_or_empty("projector_config");
+  if (joined.empty() || former.size_or({"encoder_hidden_size"}, kFormerFeatures) == width) return;
+  former.fail("encoder_hidden_size", fmt::format("is not {}, the width of the states", width),
+              "write hidden_dim times one more than the entries of cat_hidden_layers");
+}
+
+void count_granite_speech(ConfigReader& config, ModelSpec& spec, ProjectedStates states) {
   ConfigReader encoder = config.object_or_empty("encoder_config");
+  if (states == ProjectedStates::of_layers) require_projected_states(config, encoder);
   count_granite_encoder(encoder, spec);
   const std::int64_t window = config.size_or({"window_size"}, 15);
   const std::int64_t rate = config.size_or({"downsample_rate"}, 5);
@@ -211,6 +239,16 @@ void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
   if (config.flag_or({"has_lora_adapter"}, true)) {
     spec.assumptions.emplace_back("its LoRA adapter, which speech needs, is not counted");
   }
+}
+
+}  // namespace
+
+void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec) {
+  count_granite_speech(config, spec, ProjectedStates::last);
+}
+
+void count_granite_speech_plus_tower(ConfigReader& config, ModelSpec& spec) {
+  count_granite_speech(config, spec, ProjectedStates::of_layers);
 }
 
 namespace {
@@ -245,13 +283,14 @@ std::map<std::int64_t, std::int64_t> read_query_table(ConfigReader& config) {
 QueryAttentionStep read_aria_queries(ConfigReader& config, const TowerSpec& tower,
                                      ModelSpec& spec) {
   const std::map<std::int64_t, std::int64_t> queries = read_query_table(config);
-  config.ignore({"max_value_projector_patch_to_query_dict"});  // the largest of the table
   QueryAttentionStep step;
   step.attention = tower.stack.self_attention;
   step.norm = {kQueryNorm, true, 1e-5};  // as PyTorch's LayerNorm
   for (const auto& [patches, count] : queries) {
     step.stored_queries = std::max(step.stored_queries, count);
   }
+  config.expect_number("max_value_projector_patch_to_query_dict",
+                       static_cast<double>(step.stored_queries));
   const auto own = queries.find(tower.embedding.image->num_patches());
   step.queries = own == queries.end() ? step.stored_queries : own->second;
   if (own == queries.end())
@@ -274,6 +313,18 @@ void read_aria_tower(ConfigReader& config, ModelSpec& spec) {
   spec.tower = std::move(tower);
 }
 
+namespace {
+
+/// Attention of Molmo 2 whose keys have as many heads as its queries: 16 in the class.
+void require_equal_heads(ConfigReader& config) {
+  const std::int64_t heads = config.size_or({"num_attention_heads"}, 16);
+  if (config.size_or({"num_key_value_heads"}, 16) == heads) return;
+  config.fail("num_key_value_heads", "is not num_attention_heads, which is not supported here",
+              "use as many of both");
+}
+
+}  // namespace
+
 void count_molmo2_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerLayers layers;
@@ -284,11 +335,17 @@ void count_molmo2_tower(ConfigReader& config, ModelSpec& spec) {
                                vision.size_or({"head_dim"}, 72));
   layers.qkv_bias = vision.flag_or({"attention_bias"}, true);
   layers.output_bias = layers.qkv_bias;
+  require_equal_heads(vision);
   PatchGrid grid = read_patch_grid(vision, "num_channels", 378, 14);
   grid.patches = vision.size_or({"num_position_embeddings"}, grid.patches);
   count_patches(vision, layers, grid, spec);
   ConfigReader adapter = config.object_or_empty("adapter_config");
   const std::int64_t pooled = adapter.size_or({"hidden_size"}, 1152);
+  if (pooled != layers.width) {
+    adapter.fail("hidden_size", "is not that of the tower, whose states it pools",
+                 "use vision_config.hidden_size");
+  }
+  require_equal_heads(adapter);
   const std::int64_t heads =
       product(adapter, "head_dim", adapter.size_or({"num_attention_heads"}, 16),
               adapter.size_or({"head_dim"}, 72));
@@ -307,7 +364,7 @@ void count_molmo2_tower(ConfigReader& config, ModelSpec& spec) {
   const bool mlp_bias = adapter.flag_or({"mlp_bias"}, false);
   projector.linear_if(mlp_bias, "gate", pooled, inner, kQueryRole);
   projector.linear_if(mlp_bias, "up", pooled, inner, kQueryRole);
-  projector.linear_if(mlp_bias, "down", inner, out, kQueryRole);
+  projector.linear_if(false, "down", inner, out, kQueryRole);
   ignore_tower_keys(adapter);
   read_common_keys(adapter, spec);
   adapter.finish();

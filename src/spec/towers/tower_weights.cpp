@@ -138,6 +138,11 @@ double read_axial_theta(ConfigReader& vision, double absent) {
 }
 
 void ignore_tower_keys(ConfigReader& tower) {
+  const bool divides_width = tower.has("num_attention_heads") && !tower.has("head_dim");
+  if (divides_width && tower.has("hidden_size") &&
+      tower.size({"hidden_size"}) % tower.size({"num_attention_heads"}) != 0) {
+    tower.fail("num_attention_heads", "does not divide hidden_size", "use a divisor");
+  }
   tower.ignore({"model_type",
                 "hidden_act",
                 "hidden_activation",

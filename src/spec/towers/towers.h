@@ -115,6 +115,8 @@ void read_video_llava_tower(ConfigReader& config, ModelSpec& spec);
 void read_blip2_towers(ConfigReader& config, ModelSpec& spec);
 /// Granite Speech: a Conformer with words of its own, and a Q-Former on windows of its states.
 void count_granite_speech_tower(ConfigReader& config, ModelSpec& spec);
+/// Granite Speech Plus: the same, on states of several of its layers side by side.
+void count_granite_speech_plus_tower(ConfigReader& config, ModelSpec& spec);
 /// Aria: SigLIP, and trained queries that attend to its features.
 void read_aria_tower(ConfigReader& config, ModelSpec& spec);
 /// Molmo 2: SigLIP, attention that pools the states of two layers, a gated network.

@@ -182,4 +182,5 @@ def main():
     print(dict(counts))
 
 
-main()
+if __name__ == "__main__":
+    main()
