@@ -83,11 +83,12 @@ struct Tally {
 };
 
 void change_each_key(const ChangedMetadata& model, Tally& tally) {
-  for (const auto& [key, value] : model.keys().items()) {
+  for (const auto& entry : model.keys().items()) {
+    const std::string& key = entry.key();
     if (key == "general.architecture") continue;
     CAPTURE(key);
     json keys = model.keys();
-    for (const json& other : other_values(value)) {
+    for (const json& other : other_values(entry.value())) {
       keys[key] = other;
       ++(model.is_read(keys) ? tally.read : tally.refused);
     }
