@@ -78,14 +78,19 @@ double own_share(const MachineContext& calibration) {
   return 1 - *calibration.other_programs_cpus / calibration.logical_cpus;
 }
 
-/// The step under `drift`, as time_with.
+/// The time of an operator or of a step under `drift`: its part in cache scales with compute.
+template <class Time>
+double time_with(const Time& one, const Drift& drift) {
+  const double cached = std::min(one.cached_s, one.time_s);
+  return cached * drift.compute + (one.time_s - cached) * drift.memory;
+}
+
 StepTime slowed(StepTime step, const Drift& drift) {
   if (step.time_s <= 0) return step;
-  const double cached = std::min(step.cached_s, step.time_s) * drift.compute;
-  const double time = cached + (step.time_s - std::min(step.cached_s, step.time_s)) * drift.memory;
+  const double time = time_with(step, drift);
   const double factor = time / step.time_s;
+  step.cached_s = std::min(step.cached_s, step.time_s) * drift.compute;
   step.time_s = time;
-  step.cached_s = cached;
   step.low_s *= factor;
   step.high_s *= factor;
   return step;
@@ -388,16 +393,6 @@ RankTime predict_rank_time(const ModelSpec& spec, const Workload& workload,
   }
   return predict_part(spec, workload, machine, request, &part);
 }
-
-namespace {
-
-/// An operator's time on a machine that has drifted.
-double time_with(const OperatorTime& one, const Drift& drift) {
-  const double cached = std::min(one.cached_s, one.time_s);
-  return cached * drift.compute + (one.time_s - cached) * drift.memory;
-}
-
-}  // namespace
 
 double total_with(const TimePrediction& prediction, const Drift& drift) {
   double total = 0;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "../family.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
+#include "number_text.h"
 
 namespace headroom::detail {
 namespace {
@@ -173,9 +173,8 @@ void expect_heads_of_layers(ConfigReader& config, const StackSpec& stack) {
   auto layers = config.object("per_layer_config");
   if (!layers) return;
   for (const std::string& key : layers->keys()) {
-    std::int64_t layer = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), layer);
-    if (error != std::errc() || *end != '\0' || layer < 0 || layer >= stack.num_layers) {
+    const std::int64_t layer = integer_of(key).value_or(-1);
+    if (layer < 0 || layer >= stack.num_layers) {
       layers->fail(key, "is not a layer", "use numbers below num_hidden_layers");
     }
     ConfigReader own = layers->object_or_empty(key);
