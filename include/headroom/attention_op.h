@@ -349,6 +349,18 @@ struct KeySelect {
   [[nodiscard]] Expr pairs() const { return batch * heads * queries * keys; }
 };
 
+/// Tokens of chosen pools: 0 for those of pools whose choice is 0 and for those behind the last
+/// whole pool, up to the query itself; the lowest number for all others. `[batch, queries, pools]`
+/// -> `[batch, queries, keys]`
+struct PoolTokens {
+  Expr batch;
+  Expr queries;
+  Expr pools;
+  Expr keys;
+  std::int64_t pool_size = 1;
+  KeySource source = KeySource::projections;
+};
+
 /// Appends the new keys and values to the KV-cache.
 struct KvCacheAppend {
   Expr elements;

@@ -186,7 +186,12 @@ struct IndexerSpec {
   std::optional<TemperatureTuning> temperature{};  ///< of its queries
   HeadPart rotary_part = HeadPart::first;  ///< of its queries and keys beside MLA, that RoPE turns
   double key_norm_eps = 1e-6;
+  /// Tokens of a pool, whose keys become one, a sum weighted by a softmax of trained gates. A query
+  /// reads all tokens of a chosen pool, and always those behind the last whole pool (GLM-5.3). 1:
+  /// keys are not pooled.
+  std::int64_t pool_size = 1;
 
+  [[nodiscard]] bool pools() const noexcept { return pool_size > 1; }
   [[nodiscard]] bool chooses_blocks() const noexcept { return block_size > 1; }
 };
 

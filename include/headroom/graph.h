@@ -266,6 +266,7 @@ struct LayerTraits {
   std::int64_t indexer_top_k = 0;           ///< 0: no indexer
   std::int64_t indexed_rate = 1;            ///< tokens per key that an indexer scores
   std::int64_t indexed_block = 1;           ///< keys per block that an indexer chooses
+  bool chooses_pools = false;               ///< IndexerSpec::pools, of indexed_rate tokens
   std::int64_t heavy_compression_rate = 0;  ///< tokens per compressed key without an indexer
 
   /// True if costs depend on whole windows of tokens, so that they are not polynomials in a length.

@@ -160,6 +160,10 @@ struct ConvolutionSpec {
   bool operator==(const ConvolutionSpec&) const = default;
 };
 
+/// Streams to hidden states behind the last layer: a sum by trained functions of the streams, or
+/// their mean (GLM-5.3).
+enum class StreamOutput { weighted, mean };
+
 /// Hyper-connections (arXiv 2409.19606): `streams` residual streams instead of one. Before a
 /// sublayer they are summed to its input; after it they are mixed by a matrix and its output is
 /// added to each. All weights are functions of the streams; the matrix is made doubly stochastic by
@@ -171,6 +175,7 @@ struct HyperConnectionSpec {
   double eps = 1e-6;          ///< added to the weights of the sum and to what normalises the matrix
   double addition_scale = 2;  ///< of the sigmoids that weigh a sublayer's output
   double addition_eps = 0;    ///< added to those weights
+  StreamOutput output = StreamOutput::weighted;
 
   [[nodiscard]] bool mixes() const noexcept { return sinkhorn_iterations > 0; }
   /// Weights of one token: a sum before and an addition after for each stream, and the matrix.
@@ -250,6 +255,7 @@ struct StackSpec {
   ResidualKind residual = ResidualKind::sequential;
   double residual_multiplier = 1;  ///< scales each sublayer's output
   NormSpec norm;
+  std::optional<NormSpec> output_norm{};  ///< behind a sublayer, where it differs (Muse Glimmer)
   std::optional<NormSpec> final_norm{};
   bool layer_scalar = false;  ///< a stored number multiplies each layer's output (Gemma 4)
   DropoutSpec dropout;

@@ -153,11 +153,11 @@ struct StreamWeights {
 /// A step on residual streams. Of hyper-connections: `expand` copies hidden states `[rows, width]`
 /// to `[rows, streams, width]`; `sum` takes streams and weights to `[rows, width]`; `update` takes
 /// streams, a sublayer's output and weights to the next streams, in place, and so does `add`, which
-/// does not mix the streams. Of attention residuals:
-/// `attend` takes `streams` tensors `[rows, width]` to their sum, weighted by a softmax of one
-/// score each, the product of its norm and a trained vector (arXiv 2603.15031, eq. 2 to 4).
+/// does not mix the streams; `mean` takes streams to their mean `[rows, width]`. Of attention
+/// residuals: `attend` takes `streams` tensors `[rows, width]` to their sum, weighted by a softmax
+/// of one score each, the product of its norm and a trained vector (arXiv 2603.15031, eq. 2 to 4).
 struct StreamStep {
-  enum class Kind { expand, sum, update, add, attend };
+  enum class Kind { expand, sum, update, add, mean, attend };
   Kind kind = Kind::expand;
   Expr rows;
   Expr streams;
@@ -445,13 +445,13 @@ using OpVariant = std::variant<
     GridConvolution, RelativePositionBias, PositionTableRows, DisentangledBias, RelativeSinusoids,
     TransformerXlBias, GatedPositionBias, LocalAttention, Linear, Norm, HeadNorm, Rotary, Clamp,
     TemperatureScale, LatentConcat, HeadLinear, GroupedLinear, KeyCompression, IndexScores,
-    KeySelect, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
-    FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan,
-    GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
-    Concatenate, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
-    ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
-    RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift,
-    Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
+    KeySelect, PoolTokens, StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax,
+    AttentionContext, FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
+    StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus,
+    WeightedKeyValue, Concatenate, Recurrence, OutputGate, Activation, GatedActivation,
+    RouterSelect, ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
+    SelectToken, UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
+    TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective>;
 
 namespace detail {
 

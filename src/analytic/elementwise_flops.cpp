@@ -280,7 +280,8 @@ struct ElementwiseVisitor {
     // Scale and ReLU of every head's scores.
     return each(op.pairs() * op.heads * op.weights(), {2, 2});
   }
-  ElementwiseFlops operator()(const KeySelect&) const { return {}; }  // comparisons
+  ElementwiseFlops operator()(const KeySelect&) const { return {}; }   // comparisons
+  ElementwiseFlops operator()(const PoolTokens&) const { return {}; }  // copies
   ElementwiseFlops operator()(const StreamWeights& op) const {
     const Expr forward = stream_weight_flops(op);
     return {forward, Integer{2} * forward};
@@ -291,6 +292,8 @@ struct ElementwiseVisitor {
         return {{}, op.elements()};  // sums the gradients of the copies
       case StreamStep::Kind::sum:
         return each(op.elements(), {2, 3});
+      case StreamStep::Kind::mean:  // a sum, and a product per row
+        return {op.elements(), op.rows * op.width};
       case StreamStep::Kind::attend:
         return attend_flops(op);
       case StreamStep::Kind::update:

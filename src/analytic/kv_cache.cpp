@@ -55,6 +55,12 @@ KvGrowth growth_of(const Tensor& tensor) {
   return tokens.degree(Symbol::enc_seq_len) > 0 ? KvGrowth::encoder : KvGrowth::constant;
 }
 
+/// Tokens whose keys become one: of compressed keys, or of an indexer's pool.
+Integer tokens_of_entry(const AttentionSpec& attention) {
+  const auto& shared = attention.shared_key_value;
+  return shared ? shared->compression.value().rate : attention.indexer.value().pool_size;
+}
+
 /// The caches of a graph, one per kind of layer.
 std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& graph,
                                          const Bindings& values) {
@@ -75,7 +81,7 @@ std::vector<CountedCache> counted_caches(const ModelSpec& spec, const Graph& gra
     cache.layer = node->layer;
     if (cache.type == ElementType::key_cache) cache.width = tensor.shape.back().evaluate(values);
     if (cache.growth == KvGrowth::compressed) {
-      cache.per_entry = cache.attention->shared_key_value->compression->rate;
+      cache.per_entry = tokens_of_entry(*cache.attention);
     }
     if (cache.growth == KvGrowth::constant) {
       cache.values = tensor.elements().substitute(Symbol::batch_size, 1).evaluate(values);

@@ -124,6 +124,7 @@ struct MatrixFlopsVisitor {
       case StreamStep::Kind::expand:
       case StreamStep::Kind::sum:
       case StreamStep::Kind::add:
+      case StreamStep::Kind::mean:
         return {};
       case StreamStep::Kind::attend:
         return with_both_gradients(Integer{2} * op.elements());
@@ -218,6 +219,7 @@ struct MatrixFlopsVisitor {
   MatrixFlops operator()(const LatentConcat&) const { return {}; }
   MatrixFlops operator()(const KeyCompression&) const { return {}; }
   MatrixFlops operator()(const KeySelect&) const { return {}; }
+  MatrixFlops operator()(const PoolTokens&) const { return {}; }
   MatrixFlops operator()(const StreamWeights&) const { return {}; }
   MatrixFlops operator()(const KvCacheAppend&) const { return {}; }
   MatrixFlops operator()(const Softmax&) const { return {}; }

@@ -145,12 +145,13 @@ class LedgerWriter : private BlockLedger {
     keep_new("index scores", op.pairs() * op.heads * kActivationBytes);
   }
   void operator()(const KeySelect&) {}
+  void operator()(const PoolTokens&) {}
   void operator()(const StreamWeights&) {
     const Expr elements = graph_.tensors[node_->output].elements();
     keep(node_->output, "stream weights", elements * kActivationBytes);
   }
   void operator()(const StreamStep& op) {
-    if (op.kind == StreamStep::Kind::expand) return;
+    if (op.kind == StreamStep::Kind::expand || op.kind == StreamStep::Kind::mean) return;
     if (op.kind == StreamStep::Kind::attend) {
       for (const TensorId stream : node_->inputs) {
         keep(stream, "input", op.rows * op.width * kActivationBytes);

@@ -165,6 +165,7 @@ struct TrafficVisitor {
     return {keys + rows * kActivationBytes, output_bytes()};
   }
   Traffic operator()(const KeySelect& op) const { return in_place(op.pairs()); }
+  Traffic operator()(const PoolTokens&) const { return all_operands(); }
   Traffic operator()(const StreamWeights&) const { return all_operands(); }
   Traffic operator()(const StreamStep&) const { return all_operands(); }
   Traffic operator()(const KvCacheAppend& op) const {

@@ -186,6 +186,7 @@ class ProductVisitor {
       case StreamStep::Kind::expand:
       case StreamStep::Kind::sum:
       case StreamStep::Kind::add:
+      case StreamStep::Kind::mean:
         return {};
       case StreamStep::Kind::attend:
         return {{leaf_name(node_.path),
@@ -273,13 +274,13 @@ class ProductVisitor {
   Products operator()(
       const OneOf<TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
                   PositionTableRows, RelativeSinusoids, Norm, HeadNorm, Rotary, Clamp,
-                  TemperatureScale, LatentConcat, KeyCompression, KeySelect, StreamWeights,
-                  KvCacheAppend, GlobalRows, FeatureMap, TokenShift, TokenMix, ValueBonus,
-                  WeightedKeyValue, Concatenate, OutputGate, Activation, GatedActivation,
-                  RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout,
-                  SelectToken, UnitLength, RepeatedRow, Scale, TrainedScale, TimestepFeatures,
-                  TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&)
-      const {
+                  TemperatureScale, LatentConcat, KeyCompression, KeySelect, PoolTokens,
+                  StreamWeights, KvCacheAppend, GlobalRows, FeatureMap, TokenShift, TokenMix,
+                  ValueBonus, WeightedKeyValue, Concatenate, OutputGate, Activation,
+                  GatedActivation, RouterSelect, ExpertCombine, RowGate, ResidualAdd, ChannelScale,
+                  Dropout, SelectToken, UnitLength, RepeatedRow, Scale, TrainedScale,
+                  TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy,
+                  Collective> auto&) const {
     return {};
   }
 

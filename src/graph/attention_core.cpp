@@ -40,6 +40,7 @@ struct AttentionCoreVisitor {
   bool operator()(const KeyCompression&) const { return false; }
   bool operator()(const IndexScores&) const { return false; }
   bool operator()(const KeySelect&) const { return false; }
+  bool operator()(const PoolTokens&) const { return false; }
   bool operator()(const StreamWeights&) const { return false; }
   bool operator()(const StreamStep&) const { return false; }
   bool operator()(const KvCacheAppend&) const { return false; }

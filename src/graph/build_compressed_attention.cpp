@@ -137,18 +137,34 @@ void GraphBuilder::add_compressed_keys(const StackContext& stack, TensorId hidde
 
 TensorId GraphBuilder::compress_keys(const StackContext& stack, const CompressorParts& parts,
                                      TensorId hidden) {
-  const Expr series = Integer{parts.spec.series()};
-  const Expr features = series * parts.width;
+  TensorId pooled = sum_windows(stack, parts, key_and_gate(stack, parts, hidden));
+  const Expr rows = kBatch * parts.new_entries;
+  pooled = norm(stack.spec->norm, parts.path + ".norm",
+                Norm{stack.spec->norm, rows, parts.width, {}}, pooled);
+  pooled =
+      rotate_end(stack, parts.path + ".rotary", {rows, parts.width, {}, Integer{1}, parts.width},
+                 parts.new_entries, RotaryDirection::forward, pooled, parts.spec.rate);
+  return stack.keys == KeySource::cache ? cached_entries(parts, pooled) : pooled;
+}
+
+TensorId GraphBuilder::key_and_gate(const StackContext& stack, const CompressorParts& parts,
+                                    TensorId hidden) {
+  const Expr features = Integer{parts.spec.series()} * parts.width;
   const LinearParts projection{parts.part,
                                parts.path + ".key_gate",
                                WeightRole::attention,
                                stack.rows(),
                                Symbol::hidden_size,
                                {{parts.path + ".key", features}, {parts.path + ".gate", features}}};
-  std::vector<TensorId> inputs{
-      linear(projection, hidden, {kBatch, stack.tokens, Integer{2} * features})};
-  const bool cached = stack.keys == KeySource::cache;
-  if (cached) {
+  return linear(projection, hidden, {kBatch, stack.tokens, Integer{2} * features});
+}
+
+TensorId GraphBuilder::sum_windows(const StackContext& stack, const CompressorParts& parts,
+                                   TensorId rows) {
+  const Expr series = Integer{parts.spec.series()};
+  const Expr features = series * parts.width;
+  std::vector<TensorId> inputs{rows};
+  if (stack.keys == KeySource::cache) {
     inputs.push_back(tensor(parts.path + ".state",
                             {kBatch, open_rows(parts), Integer{2} * parts.width},
                             ElementType::compressor_state));
@@ -156,17 +172,9 @@ TensorId GraphBuilder::compress_keys(const StackContext& stack, const Compressor
   const Expr rate = Integer{parts.spec.rate};
   const WeightId bias =
       weight(parts.part, parts.path + ".position_bias", {rate, features}, WeightRole::attention);
-  TensorId pooled =
-      emit(parts.part, parts.path + ".sum",
-           KeyCompression{kBatch, stack.tokens, parts.new_entries, rate, series, parts.width},
-           std::move(inputs), {bias}, {kBatch, parts.new_entries, parts.width});
-  const Expr rows = kBatch * parts.new_entries;
-  pooled = norm(stack.spec->norm, parts.path + ".norm",
-                Norm{stack.spec->norm, rows, parts.width, {}}, pooled);
-  pooled =
-      rotate_end(stack, parts.path + ".rotary", {rows, parts.width, {}, Integer{1}, parts.width},
-                 parts.new_entries, RotaryDirection::forward, pooled, parts.spec.rate);
-  return cached ? cached_entries(parts, pooled) : pooled;
+  return emit(parts.part, parts.path + ".sum",
+              KeyCompression{kBatch, stack.tokens, parts.new_entries, rate, series, parts.width},
+              std::move(inputs), {bias}, {kBatch, parts.new_entries, parts.width});
 }
 
 TensorId GraphBuilder::cached_entries(const CompressorParts& parts, TensorId pooled) {

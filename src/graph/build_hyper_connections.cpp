@@ -52,6 +52,19 @@ TensorId GraphBuilder::sum_streams(const StackContext& stack, const std::string&
               {streams, weights}, {}, hidden_shape(stack));
 }
 
+TensorId GraphBuilder::join_streams(const StackContext& stack, TensorId streams) {
+  const std::string path = "hyper_connection";
+  switch (stack.spec->hyper_connections->output) {
+    case StreamOutput::mean:
+      return emit(Part::hyper_connection, path + ".mean", step(stack, StreamStep::Kind::mean),
+                  {streams}, {}, hidden_shape(stack));
+    case StreamOutput::weighted:
+      break;
+  }
+  return sum_streams(stack, path, streams,
+                     stream_weights(stack, path, StreamWeights::Site::last_sum, streams));
+}
+
 TensorId GraphBuilder::update_streams(const StackContext& stack, const std::string& path,
                                       TensorId streams, TensorId branch, TensorId weights) {
   const bool mixes = stack.spec->hyper_connections->mixes();

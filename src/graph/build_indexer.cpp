@@ -34,8 +34,9 @@ std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, Tens
                    Norm{*spec, stack.rows(), Symbol::hidden_size, {}}, hidden);
   }
   const TensorId index = index_queries(stack, queries, first_rotary_of_index(stack));
-  const TensorId keys = index_keys(stack, hidden);
-  return choose_keys(stack, hidden, index, keys, 1);
+  if (!indexer->pools()) return choose_keys(stack, hidden, index, index_keys(stack, hidden), 1);
+  const TensorId keys = pooled_index_keys(stack, hidden);
+  return pool_tokens(stack, choose_keys(stack, hidden, index, keys, indexer->pool_size));
 }
 
 TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId queries,
@@ -86,8 +87,36 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
   return cached_index_keys(stack, keys);
 }
 
+TensorId GraphBuilder::pooled_index_keys(const StackContext& stack, TensorId hidden) {
+  const IndexerSpec& indexer = *stack.attention->indexer;
+  const Expr dim = dim_of_index(stack);
+  const CompressorParts parts{Part::attention_indexer,
+                              "attention.indexer",
+                              dim,
+                              {indexer.pool_size, CompressionOverlap::none},
+                              Symbol::compressed_keys,
+                              Symbol::new_compressed_keys};
+  const NormSpec spec{NormKind::layer_norm, true, indexer.key_norm_eps};
+  const TensorId rows =
+      norm(spec, "attention.indexer.key_norm", Norm{spec, stack.rows(), dim, Integer{2} * dim},
+           key_and_gate(stack, parts, hidden));
+  const TensorId pooled = sum_windows(stack, parts, rows);
+  return stack.keys == KeySource::cache ? cached_entries(parts, pooled) : pooled;
+}
+
+TensorId GraphBuilder::pool_tokens(const StackContext& stack, TensorId choice) {
+  const bool cached = stack.keys == KeySource::cache;
+  const Expr keys = cached ? Expr(Symbol::visible_keys) : stack.tokens;
+  key_choice_ = emit(Part::attention_indexer, "attention.indexer.tokens",
+                     PoolTokens{kBatch, stack.tokens, graph_.tensors[choice].shape.at(2), keys,
+                                stack.attention->indexer->pool_size, stack.keys},
+                     {choice}, {}, {kBatch, stack.tokens, keys});
+  return *key_choice_;
+}
+
 TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, TensorId queries,
                                    TensorId keys, std::int64_t rate) {
+  const IndexerSpec& indexer = *stack.attention->indexer;
   const Expr heads = heads_of_index(stack);
   const Expr length = graph_.tensors[keys].shape.at(1);
   const TensorId weights =
@@ -99,7 +128,8 @@ TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, T
                                {queries, keys, weights}, {}, {kBatch, stack.tokens, length});
   key_choice_ = emit_in_place(
       Part::attention_indexer, "attention.indexer.choice",
-      KeySelect{kBatch, stack.tokens, length, stack.attention->indexer->top_k, rate, stack.keys},
+      KeySelect{kBatch, stack.tokens, length,
+                indexer.pools() ? indexer.top_k / rate : indexer.top_k, rate, stack.keys},
       {scores});
   return *key_choice_;
 }

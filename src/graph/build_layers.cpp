@@ -145,7 +145,8 @@ TensorId GraphBuilder::sublayer(const StackContext& stack, const std::string& na
   branch = dropout(name + ".dropout", dropout_probability, function(branch));
   const bool of_experts = name == "mlp" && stack.ffn->experts && stack.ffn->experts->output_norm;
   if (placement == NormPlacement::sandwich || of_experts) {
-    branch = norm(spec.norm, name + "_output_norm", stack.rows(), branch);
+    branch =
+        norm(spec.output_norm.value_or(spec.norm), name + "_output_norm", stack.rows(), branch);
   }
   if (placement == NormPlacement::output) {
     branch = norm(spec.norm, norm_path, stack.rows(), branch);
@@ -261,11 +262,7 @@ TensorId GraphBuilder::parallel_layer(const StackContext& stack, TensorId hidden
 TensorId GraphBuilder::final_norm(const StackContext& stack, TensorId hidden) {
   if (!stack.spec->final_norm) return hidden;
   begin_block(stack.path, stack.role, Integer{1}, hidden);
-  if (stack.spec->hyper_connections) {
-    const std::string path = "hyper_connection";
-    hidden = sum_streams(stack, path, hidden,
-                         stream_weights(stack, path, StreamWeights::Site::last_sum, hidden));
-  }
+  if (stack.spec->hyper_connections) hidden = join_streams(stack, hidden);
   hidden = norm(*stack.spec->final_norm, "final_norm", stack.rows(), hidden);
   hidden = dropout("final_dropout", stack.spec->dropout.final, hidden);
   return end_block(hidden);

@@ -370,6 +370,10 @@ class GraphBuilder : BuiltTensors {
   TensorId scaled_queries(const TemperatureScale& scale, Part part, const std::string& path,
                           TensorId queries);
   TensorId index_keys(const StackContext& stack, TensorId hidden);
+  /// One index key for each whole pool of tokens.
+  TensorId pooled_index_keys(const StackContext& stack, TensorId hidden);
+  /// The tokens of the pools that an indexer chooses.
+  TensorId pool_tokens(const StackContext& stack, TensorId choice);
   TensorId choose_keys(const StackContext& stack, TensorId hidden, TensorId queries, TensorId keys,
                        std::int64_t rate);
 
@@ -382,6 +386,9 @@ class GraphBuilder : BuiltTensors {
   void add_compressed_keys(const StackContext& stack, TensorId hidden, TensorId compressed,
                            AttentionOperands& operands);
   TensorId compress_keys(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
+  /// `[key | gate]` rows of the tokens, and their sums by windows.
+  TensorId key_and_gate(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
+  TensorId sum_windows(const StackContext& stack, const CompressorParts& parts, TensorId rows);
   TensorId cached_entries(const CompressorParts& parts, TensorId pooled);
   TensorId grouped_output(const StackContext& stack, TensorId context);
   /// Rotates the last dimensions of heads, whose rows are `step` positions apart.
@@ -395,6 +402,8 @@ class GraphBuilder : BuiltTensors {
                           StreamWeights::Site site, TensorId streams);
   TensorId sum_streams(const StackContext& stack, const std::string& path, TensorId streams,
                        TensorId weights);
+  /// Hidden states of the streams behind the last layer.
+  TensorId join_streams(const StackContext& stack, TensorId streams);
   TensorId update_streams(const StackContext& stack, const std::string& path, TensorId streams,
                           TensorId branch, TensorId weights);
 

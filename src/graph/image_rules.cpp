@@ -5,6 +5,7 @@
 #include "headroom/expr.h"
 #include "headroom/tiled_tower.h"
 #include "headroom/workload.h"
+#include "image_grids.h"
 
 namespace headroom {
 namespace {
@@ -34,83 +35,6 @@ ImageGrid square_grid(const ImageSpec& image) {
 std::vector<ImageGrid> with_whole(const ImageSpec& image, std::int64_t tiles) {
   const std::int64_t count = tiles == 1 ? 1 : tiles + 1;
   return std::vector<ImageGrid>(static_cast<std::size_t>(count), square_grid(image));
-}
-
-/// Scale that leaves an image as many whole patches as the limit has. Source: navit_resize,
-/// transformers, models/kimi_k25.
-double ratio_to_limit(const PixelLimits& limits, ImageSize size, const ImageSpec& image) {
-  const auto patches = [&](std::int64_t side) {
-    return static_cast<double>(std::max<std::int64_t>(side / image.patch_size, 1));
-  };
-  const auto patch = static_cast<double>(image.patch_size);
-  const double most = static_cast<double>(limits.most) / (patch * patch);
-  constexpr double kMostPatchesAcross = 512;
-  const auto longer = static_cast<double>(std::max(size.height, size.width));
-  return std::max(std::sqrt(patches(size.height) * patches(size.width) / most),
-                  longer / (kMostPatchesAcross * patch));
-}
-
-/// Scales an image down until its longer side fits, and completes its blocks of patches. Source:
-/// get_resize_output_image_size, transformers, models/pixtral.
-ImageGrid native_grid(const TowerSpec& tower, ImageSize size) {
-  const ImageSpec& image = *tower.embedding.image;
-  const auto most = static_cast<double>(image.image_size);
-  const double longer = static_cast<double>(std::max(size.height, size.width));
-  const double ratio =
-      tower.pixel_limits ? ratio_to_limit(*tower.pixel_limits, size, image) : longer / most;
-  const std::int64_t side = tower.projector.merged_side();
-  const auto patches = [&](std::int64_t length) {
-    if (ratio > 1) length = static_cast<std::int64_t>(static_cast<double>(length) / ratio);
-    return ceil_div(std::max<std::int64_t>(length, 1), image.patch_size * side) * side;
-  };
-  return {patches(size.height), patches(size.width)};
-}
-
-/// Rounds the sides of an image to whole blocks of patches, within the limits of its pixels.
-/// Source: smart_resize, transformers, models/qwen2_vl.
-ImageGrid rounded_grid(const TowerSpec& tower, ImageSize size) {
-  const std::int64_t side = tower.projector.merged_side();
-  const auto unit = static_cast<double>(tower.embedding.image->patch_size * side);
-  const auto height = static_cast<double>(size.height);
-  const auto width = static_cast<double>(size.width);
-  double rows = std::max(std::nearbyint(height / unit), 1.0);
-  double columns = std::max(std::nearbyint(width / unit), 1.0);
-  if (const auto& limits = tower.pixel_limits) {
-    const double pixels = rows * columns * unit * unit;
-    const auto least = static_cast<double>(limits->least);
-    const auto most = static_cast<double>(limits->most);
-    if (pixels > most) {
-      const double ratio = std::sqrt(height * width / most);
-      rows = std::max(std::floor(height / ratio / unit), 1.0);
-      columns = std::max(std::floor(width / ratio / unit), 1.0);
-    } else if (pixels < least) {
-      const double ratio = std::sqrt(least / (height * width));
-      rows = std::ceil(height * ratio / unit);
-      columns = std::ceil(width * ratio / unit);
-    }
-  }
-  return {static_cast<std::int64_t>(rows) * side, static_cast<std::int64_t>(columns) * side};
-}
-
-/// Scales an image until its whole patches are as many as the tower's positions, or fewer. Source:
-/// get_image_size_for_max_num_patches, transformers, models/siglip2.
-ImageGrid grid_of_most_patches(const ImageSpec& image, ImageSize size) {
-  constexpr double kPrecision = 1e-5;
-  const auto grid_at = [&](double scale) {
-    const auto patches = [&](std::int64_t side) {
-      const double scaled = static_cast<double>(side) * scale;
-      const double whole = std::ceil(scaled / static_cast<double>(image.patch_size));
-      return static_cast<std::int64_t>(std::max(whole, 1.0));
-    };
-    return ImageGrid{patches(size.height), patches(size.width)};
-  };
-  double low = kPrecision / 10;
-  double high = 100;
-  while (high - low >= kPrecision) {
-    const double scale = (low + high) / 2;
-    (grid_at(scale).patches() <= image.num_patches() ? low : high) = scale;
-  }
-  return grid_at(low);
 }
 
 /// Numbers of tiles that an image may be cut into, and the pixels along a side of a tile.
@@ -201,7 +125,7 @@ std::vector<ImageGrid> rounded_or_tiles(const TowerSpec& tower, ImageSize size) 
     const double whole = std::nearbyint(static_cast<double>(side) / unit) * unit;
     return std::max(whole, static_cast<double>(patch));
   };
-  const ImageGrid whole = rounded_grid(tower, size);
+  const ImageGrid whole = detail::rounded_grid(tower, size);
   const auto most = static_cast<double>(tower.pixel_limits->most) * kPixelTolerance;
   if (rounded(size.height) * rounded(size.width) <= most) return {whole};
   const std::int64_t tiles =
@@ -369,11 +293,15 @@ std::vector<ImageGrid> grids_of_image(const TowerSpec& tower, ImageSize size) {
     case ImageRule::resized:
       return {square_grid(image)};
     case ImageRule::native:
-      return {native_grid(tower, size)};
+      return {detail::native_grid(tower, size)};
     case ImageRule::rounded:
-      return {rounded_grid(tower, size)};
+      return {detail::rounded_grid(tower, size)};
+    case ImageRule::completed:
+      return {detail::completed_grid(tower, size)};
+    case ImageRule::nearest_aspect:
+      return {detail::grid_of_nearest_aspect(tower, size)};
     case ImageRule::most_patches:
-      return {grid_of_most_patches(image, size)};
+      return {detail::grid_of_most_patches(image, size)};
     case ImageRule::tiles_by_aspect:
       return with_whole(image, tiles_by_aspect(range_of(tower), size));
     case ImageRule::rounded_or_tiles:

@@ -67,6 +67,7 @@ class ExprMapper {
     each(op.batch, op.heads, op.head_dim, op.queries, op.keys);
   }
   void operator()(KeySelect& op) const { each(op.batch, op.queries, op.keys, op.heads); }
+  void operator()(PoolTokens& op) const { each(op.batch, op.queries, op.pools, op.keys); }
   void operator()(StreamWeights& op) const { each(op.rows, op.streams); }
   void operator()(StreamStep& op) const { each(op.rows, op.streams, op.width); }
   void operator()(KvCacheAppend& op) const {

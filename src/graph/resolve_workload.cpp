@@ -65,6 +65,7 @@ std::int64_t image_tokens(const WorkloadRequest& request, const ModelSpec& spec)
     case PositionInterpolation::linear:
     case PositionInterpolation::linear_centres:
     case PositionInterpolation::linear_antialiased:
+    case PositionInterpolation::linear_swapped:
     case PositionInterpolation::any_size:
       break;
   }

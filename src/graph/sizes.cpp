@@ -30,6 +30,10 @@ void add_key_choice(const AttentionSpec& attention, const ModelSpec& spec, Layer
     set_once(traits.indexer_top_k, 0, attention.indexer->top_k, spec);
     set_once(traits.indexed_block, 1, attention.indexer->block_size, spec);
     if (compresses) set_once(traits.indexed_rate, 1, shared->compression->rate, spec);
+    if (attention.indexer->pools()) {
+      set_once(traits.indexed_rate, 1, attention.indexer->pool_size, spec);
+      traits.chooses_pools = true;
+    }
   } else if (compresses) {
     set_once(traits.heavy_compression_rate, 0, shared->compression->rate, spec);
   }

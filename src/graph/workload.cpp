@@ -153,6 +153,25 @@ Integer block_pairs(Integer block, Integer most, Integer s, Integer p) {
   return from_start(checked_add(p, s)) - from_start(p);
 }
 
+/// Pairs with the tokens of chosen pools: of those in at most `most` tokens of whole pools, and of
+/// the tokens since the last whole one.
+Integer pool_pairs(Integer pool, Integer most, Integer s, Integer p) {
+  const auto behind = [&](Integer tokens) {
+    const Integer whole = checked_multiply(tokens / pool, causal_pairs(pool - 1, 0));
+    return checked_add(whole, causal_pairs(tokens % pool, 0));
+  };
+  const Integer chosen = checked_multiply(pool, compressed_pairs(pool, most / pool, s, p));
+  return checked_add(chosen, behind(checked_add(p, s)) - behind(p));
+}
+
+/// Pairs of a query and a key that an indexer chooses.
+Integer chosen_pairs(const LayerTraits& traits, Integer s, Integer p) {
+  const Integer most = traits.indexer_top_k;
+  if (traits.chooses_pools) return pool_pairs(traits.indexed_rate, most, s, p);
+  if (traits.indexed_block > 1) return block_pairs(traits.indexed_block, most, s, p);
+  return compressed_pairs(traits.indexed_rate, most, s, p);
+}
+
 /// Keys and pairs of layers with an indexer, and of those with compressed keys.
 void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindings& values) {
   const Integer tokens = checked_add(p, s);
@@ -160,11 +179,10 @@ void set_compressed_keys(const LayerTraits& traits, Integer s, Integer p, Bindin
   const bool compresses = rate > 1;  // a symbol that does not apply is 0
   values.set(Symbol::compressed_keys, compresses ? tokens / rate : 0);
   values.set(Symbol::new_compressed_keys, compresses ? tokens / rate - p / rate : 0);
-  const Integer most = traits.indexer_top_k;
-  const Integer chosen = traits.indexed_block > 1 ? block_pairs(traits.indexed_block, most, s, p)
-                                                  : compressed_pairs(rate, most, s, p);
+  const Integer chosen = chosen_pairs(traits, s, p);
+  const Integer keys = traits.chooses_pools ? tokens : tokens / rate;
   values.set(Symbol::chosen_pairs, chosen);
-  values.set(Symbol::chosen_keys, std::min(tokens / rate, chosen));
+  values.set(Symbol::chosen_keys, std::min(keys, chosen));
   const Integer heavy = traits.heavy_compression_rate;
   const Integer entries = heavy == 0 ? 0 : tokens / heavy;
   values.set(Symbol::heavily_compressed_keys, entries);

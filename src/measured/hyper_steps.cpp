@@ -61,6 +61,11 @@ StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
         sum_streams(sizes, weights, stride, x, out);
         return StepCount{0, moved};
       };
+    case StreamStep::Kind::mean:
+      return [=](std::int64_t /*layer*/) {
+        mean_of_streams(sizes, x, out);
+        return StepCount{0, moved};
+      };
     case StreamStep::Kind::attend:
       return attend_step(op);
     case StreamStep::Kind::update:

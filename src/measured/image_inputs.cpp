@@ -83,6 +83,7 @@ bool fits(const ImageSpec& image, ImageSize size) {
     case PositionInterpolation::linear:
     case PositionInterpolation::linear_centres:
     case PositionInterpolation::linear_antialiased:
+    case PositionInterpolation::linear_swapped:
     case PositionInterpolation::any_size:
       break;
   }

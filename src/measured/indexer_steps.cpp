@@ -91,6 +91,24 @@ StepBuilder::Run StepBuilder::operator()(const KeySelect& op) {
   };
 }
 
+StepBuilder::Run StepBuilder::operator()(const PoolTokens& op) {
+  PoolArguments args;
+  args.batch = integer(op.batch);
+  args.queries = integer(op.queries);
+  args.pool_size = op.pool_size;
+  args.key_mask = key_mask(op.source);
+  const bool cached = op.source == KeySource::cache;
+  return [=, lengths = &program_.lengths_, pools = keys_so_far(op.source, op.pools, op.pool_size),
+          keys = keys_so_far(op.source, op.keys, 1), choice = input(0),
+          out = output()](std::int64_t /*layer*/) mutable {
+    args.pools = pools(args.queries);
+    args.keys = keys(args.queries);
+    args.past = cached ? lengths->past : 0;
+    choose_pool_tokens(args, choice, out);
+    return StepCount{0, args.batch * args.queries * (args.pools + args.keys) * kFloatBytes};
+  };
+}
+
 StepBuilder::Run StepBuilder::sparse_fused(const FusedAttention& op) {
   const Arguments arguments = attention(op);
   const std::int64_t longest = integer(program_.graph_.tensors[node_->inputs.back()].shape.back());

@@ -74,6 +74,7 @@ class StepBuilder {
   Run operator()(const KeyCompression& op);
   Run operator()(const IndexScores& op);
   Run operator()(const KeySelect& op);
+  Run operator()(const PoolTokens& op);
   Run operator()(const StreamWeights& op);
   Run operator()(const StreamStep& op);
   Run operator()(const KvCacheAppend& op);

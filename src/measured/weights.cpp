@@ -71,16 +71,15 @@ std::optional<Projection> projection_of(const Node& node, const Bindings& sizes)
               TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
               PositionTableRows, DisentangledBias, RelativeSinusoids, TransformerXlBias,
               GatedPositionBias, LocalAttention, Norm, HeadNorm, Rotary, Clamp, TemperatureScale,
-              LatentConcat, HeadLinear, KeyCompression, IndexScores, KeySelect, StreamWeights,
-              StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext, FusedAttention,
-              GlobalRows, FeatureMap, LinearAttention, ShortConvolution, StateSpaceScan, GatedDelta,
-              GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
-              Concatenate, OutputGate, Activation, GatedActivation, RouterSelect, ExpertCombine,
-              RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength, RepeatedRow,
-              SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures, TrainedShift,
-              Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&) -> Result {
-            return std::nullopt;
-          }},
+              LatentConcat, HeadLinear, KeyCompression, IndexScores, KeySelect, PoolTokens,
+              StreamWeights, StreamStep, KvCacheAppend, AttentionScores, Softmax, AttentionContext,
+              FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
+              StateSpaceScan, GatedDelta, GatedLinearRecurrence, TokenShift, TokenMix, ValueBonus,
+              WeightedKeyValue, Concatenate, OutputGate, Activation, GatedActivation, RouterSelect,
+              ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
+              RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures,
+              TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&)
+              -> Result { return std::nullopt; }},
       node.op);
 }
 

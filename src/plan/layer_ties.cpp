@@ -47,7 +47,9 @@ class TieFinder {
         const auto owner = owners.find(input);
         if (owner != owners.end() && owner->second < layer) last_readers[input] = layer;
       }
-      if (std::holds_alternative<KeySelect>(node.op)) choices_.insert(node.output);
+      const bool chooses =
+          std::holds_alternative<KeySelect>(node.op) || std::holds_alternative<PoolTokens>(node.op);
+      if (chooses) choices_.insert(node.output);
       output = node.output;
       owners.insert_or_assign(output, layer);
     }

@@ -23,7 +23,7 @@ OpKind kind_of(const Op& op) {
                          StateSpaceScan, WeightedKeyValue> auto&) {
             return OpKind::linear_attention;
           },
-          [](const OneOf<IndexScores, KeySelect> auto&) { return OpKind::indexer; },
+          [](const OneOf<IndexScores, KeySelect, PoolTokens> auto&) { return OpKind::indexer; },
           [](const OneOf<Activation, GatedActivation> auto&) { return OpKind::activation; },
           [](const CrossEntropy&) { return OpKind::loss; },
           [](const Collective&) { return OpKind::collective; },

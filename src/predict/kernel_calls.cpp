@@ -178,6 +178,9 @@ class CallVisitor {
     passes.times = op.block_size > 1 ? 2 : kExponentBits + std::log2(keys);
     return {passes};
   }
+  Calls operator()(const PoolTokens& op) const {
+    return {elements(KernelKind::copy, number(op.batch * op.queries * op.keys))};
+  }
   Calls operator()(const StreamWeights& op) const {
     if (!op.mixes()) {
       const double vectors = op.site == StreamWeights::Site::sublayer ? 2 : 1;

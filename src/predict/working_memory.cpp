@@ -111,15 +111,14 @@ Expr kernel_floats(const Op& op, const Bindings& sizes) {
               TokenEmbedding, PositionEmbedding, PatchRows, VisualTokens, RelativePositionBias,
               PositionTableRows, RelativeSinusoids, GatedPositionBias, Linear, Norm, HeadNorm,
               Rotary, Clamp, TemperatureScale, LatentConcat, HeadLinear, GroupedLinear,
-              KeyCompression, IndexScores, KeySelect, StreamWeights, StreamStep, KvCacheAppend,
-              Softmax, FusedAttention, GlobalRows, FeatureMap, LinearAttention, ShortConvolution,
-              StateSpaceScan, TokenShift, TokenMix, ValueBonus, WeightedKeyValue, Concatenate,
-              Recurrence, OutputGate, Activation, GatedActivation, RouterSelect, ExpertLinear,
-              ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken, UnitLength,
-              RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale, TimestepFeatures,
-              TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy, Collective> auto&) {
-            return Expr();
-          }},
+              KeyCompression, IndexScores, KeySelect, PoolTokens, StreamWeights, StreamStep,
+              KvCacheAppend, Softmax, FusedAttention, GlobalRows, FeatureMap, LinearAttention,
+              ShortConvolution, StateSpaceScan, TokenShift, TokenMix, ValueBonus, WeightedKeyValue,
+              Concatenate, Recurrence, OutputGate, Activation, GatedActivation, RouterSelect,
+              ExpertLinear, ExpertCombine, RowGate, ResidualAdd, ChannelScale, Dropout, SelectToken,
+              UnitLength, RepeatedRow, SimilarityLogits, Scale, AltUpStep, TrainedScale,
+              TimestepFeatures, TrainedShift, Modulation, SequenceRows, SoftCap, CrossEntropy,
+              Collective> auto&) { return Expr(); }},
       op);
 }
 

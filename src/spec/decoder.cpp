@@ -93,8 +93,9 @@ AttentionSpec read_heads(ConfigReader& config, std::int64_t hidden_size,
                 fmt::format("{} key-value heads do not divide {} query heads", kv_heads, heads),
                 "use a number that divides num_attention_heads");
   }
-  auto head_dim = config.optional_size({"head_dim"});
-  if (!head_dim && !config.is_null("head_dim") && defaults.head_dim) {
+  const bool is_own = defaults.head_size == HeadSizeRule::own;  // whatever head_dim says
+  auto head_dim = is_own ? std::nullopt : config.optional_size({"head_dim"});
+  if (!head_dim && !is_own && !config.is_null("head_dim") && defaults.head_dim) {
     head_dim = config.size_or_of_class({"head_dim"}, *defaults.head_dim);
   }
   if (!head_dim && defaults.head_size != HeadSizeRule::divides) {

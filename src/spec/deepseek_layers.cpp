@@ -158,6 +158,16 @@ HyperConnectionSpec read_streams(ConfigReader& config) {
   return connections;
 }
 
+HyperConnectionSpec read_mixed_streams(ConfigReader& config) {
+  constexpr std::int64_t kMostIterations = 1000;
+  HyperConnectionSpec connections = read_streams(config);
+  connections.sinkhorn_iterations = config.size_or({"hc_sinkhorn_iters"}, 20);
+  if (connections.sinkhorn_iterations > kMostIterations) {
+    config.fail("hc_sinkhorn_iters", "expected at most 1000 iterations", "write fewer");
+  }
+  return connections;
+}
+
 std::span<const NameRule> shared_expert_rules() { return kSharedExperts; }
 
 NameTable deepseek_names(std::span<const NameRule> own) {

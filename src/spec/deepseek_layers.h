@@ -82,6 +82,9 @@ void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& e
 /// Reads the number of streams of hyper-connections, and their epsilon; without a matrix.
 [[nodiscard]] HyperConnectionSpec read_streams(ConfigReader& config);
 
+/// As read_streams, with the iterations that make the matrix doubly stochastic.
+[[nodiscard]] HyperConnectionSpec read_mixed_streams(ConfigReader& config);
+
 /// Stored names of shared experts and of the correction bias.
 [[nodiscard]] std::span<const NameRule> shared_expert_rules();
 

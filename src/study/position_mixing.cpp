@@ -21,6 +21,7 @@ class MixingVisitor {
   }
   PositionMixing operator()(const IndexScores&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const KeySelect&) const { return of_kind(MixingKind::auxiliary); }
+  PositionMixing operator()(const PoolTokens&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const KeyCompression&) const { return of_kind(MixingKind::auxiliary); }
   PositionMixing operator()(const DisentangledBias&) const {
     return of_kind(MixingKind::auxiliary);

@@ -101,6 +101,24 @@ TEST_CASE("between the centres of cells, a table is interpolated as torch does")
   }
 }
 
+// transformers 5.24, get_vision_interpolation_indices_and_weights with padding "zeros", of 2 × 4
+// and 5 × 1 patches, whose sides Muse Glimmer's class swaps.
+TEST_CASE("zeros around a table enter its interpolation, whose sides are swapped") {
+  const std::array<float, 9> table{0, 1, 4, 9, 16, 25, 36, 49, 64};
+  const auto check = [&](std::int64_t rows, std::int64_t columns,
+                         const std::vector<double>& expected) {
+    const auto got = interpolate_positions({3, 3, 0, 1}, table.data(), rows, columns,
+                                           PositionInterpolation::linear_swapped);
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      CHECK(static_cast<double>(got[i]) == doctest::Approx(expected[i]).epsilon(1e-5));
+    }
+  };
+  check(2, 4, {0.21875, 2.84375, 6.8125, 15.4375, 21.4375, 36.8125, 34.34375, 52.71875});
+  check(5, 1, {7.2, 11.8, 16.0, 21.4, 20.0});
+  check(3, 3, {0, 1, 4, 9, 16, 25, 36, 49, 64});
+}
+
 TEST_CASE("a mean leaves padding out, and follows the first token where both are wanted") {
   const std::array<float, 6> x{1, 10, 3, 30, 100, 1000};  // 3 tokens of 2 channels
   const std::array<std::uint8_t, 3> mask{1, 1, 0};

@@ -136,6 +136,39 @@ TEST_CASE("every query chooses the best keys up to its own position") {
   }
 }
 
+TEST_CASE("a query reads the tokens of chosen pools, and those behind the last whole pool") {
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  PoolArguments args;
+  args.queries = 4;
+  args.past = 5;
+  args.pool_size = 3;
+  args.pools = 3;  // queries at tokens 5 to 8: the first sees 2 whole pools, the last 3
+  args.keys = 9;
+  std::vector<float> choice;
+  for (std::int64_t row = 0; row < 4; ++row) {
+    choice.insert(choice.end(), {row % 2 == 0 ? 0 : kNone, kNone, row == 3 ? 0 : kNone});
+  }
+  std::vector<float> tokens(4 * 9);
+  choose_pool_tokens(args, choice.data(), tokens.data());
+  for (std::int64_t row = 0; row < 4; ++row) {
+    const std::int64_t visible = args.past + row + 1;
+    for (std::int64_t token = 0; token < 9; ++token) {
+      CAPTURE(row);
+      CAPTURE(token);
+      const std::int64_t pool = token / 3;
+      const bool whole = (pool + 1) * 3 <= visible;
+      const float expected = whole ? choice[IndexerCase::index(row * 3 + pool)] : 0;
+      CHECK(tokens[IndexerCase::index(row * 9 + token)] == (token < visible ? expected : kNone));
+    }
+  }
+  const std::vector<std::uint8_t> mask{1, 1, 1, 1, 1, 1, 1, 1, 0};
+  args.key_mask = mask.data();
+  choose_pool_tokens(args, choice.data(), tokens.data());
+  for (std::int64_t token = 0; token < 9; ++token) {  // of the last query, which is padding
+    CHECK(tokens[IndexerCase::index(3 * 9 + token)] == 0);
+  }
+}
+
 TEST_CASE("sparse attention equals eager attention under the indexer's mask") {
   constexpr std::int64_t kQueries = 6;
   constexpr std::int64_t kHeads = 4;

@@ -19,14 +19,14 @@ import transformers
 DATA = Path(__file__).parent.parent / "data/towers"
 # All tiny wrappers with a text_config, apart from those of publishers' own code (internvl_chat,
 # kimi_vl, minicpmv, phi3_v, step3_vl).
-MODELS = ["aria", "audioflamingo3", "aya_vision", "blip_2", "cohere2_vision", "ernie4_5_vl_moe",
-          "exaone4_5", "florence2", "gemma3", "gemma4", "gemma4_unified", "glm46v", "glm4v",
-          "glm4v_moe", "glm_ocr", "glmasr", "got_ocr2", "granite_speech", "hyperclovax_vision_v2",
-          "idefics2", "idefics3", "internvl", "lfm2_vl", "llava", "llava_next",
-          "llava_next_video", "llava_onevision", "mistral3", "mllama", "molmo2", "musicflamingo",
-          "ovis2", "paddleocr_vl", "paligemma", "qwen2_5_omni_thinker", "qwen3_5_vl", "qwen3_asr",
-          "qwen3_omni_moe_thinker", "qwen3_vl", "qwen3_vl_moe", "step3p7", "video_llama_3",
-          "video_llava", "vipllava", "voxtral"]
+MODELS = ["aria", "audioflamingo3", "aya_vision", "blip_2", "cohere2_vision", "cohere_compass",
+          "ernie4_5_vl_moe", "exaone4_5", "florence2", "gemma3", "gemma4", "gemma4_unified",
+          "glm46v", "glm4v", "glm4v_moe", "glm5_next", "glm_ocr", "glmasr", "got_ocr2",
+          "granite_speech", "hyperclovax_vision_v2", "idefics2", "idefics3", "internvl", "lfm2_vl",
+          "llava", "llava_next", "llava_next_video", "llava_onevision", "mistral3", "mllama",
+          "molmo2", "muse_glimmer", "musicflamingo", "ovis2", "paddleocr_vl", "paligemma",
+          "qwen2_5_omni_thinker", "qwen3_5_vl", "qwen3_asr", "qwen3_omni_moe_thinker", "qwen3_vl",
+          "qwen3_vl_moe", "step3p7", "video_llama_3", "video_llava", "vipllava", "voxtral"]
 # Those with a tiny model among the golden ones, by its folder.
 GOLDEN = {"gemma3n": "gemma3n_whole", "kimi_k25": "kimi_k25_images",
           "llama4": "llama4_images", "lighton_ocr": "lighton_ocr_images",

@@ -44,7 +44,28 @@ BART = {"d_model": 48, "encoder_layers": 2, "decoder_layers": 3, "encoder_attent
 GPT = {"n_embd": 48, "n_layer": 3, "n_head": 4, "n_positions": 64, "vocab_size": 101,
        "bos_token_id": 1, "eos_token_id": 2}
 
+GLM5_TEXT = {**TEXT, "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "v_head_dim": 10,
+             "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+             "linear_num_heads": 3, "linear_head_dim": 8, "hc_mult": 3, "index_n_heads": 12,
+             "index_head_dim": 8, "index_topk": 6, "index_kpool": 3, "num_key_value_heads": 4,
+             "layer_types": ["linear_attention", "indexed_attention"] * 2, "num_hidden_layers": 4,
+             "mlp_layer_types": ["dense", "sparse", "sparse", "dense"]}
+MUSE_TEXT = {**TEXT, "head_dim": 12, "sliding_window": 7, "num_hidden_layers": 5}
+
 MODELS = {
+    "glm5_next": ("Glm5NextForConditionalGeneration", {
+        "text_config": GLM5_TEXT,
+        "vision_config": {"depth": 2, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+                          "image_size": 16, "patch_size": 4, "out_hidden_size": 48,
+                          "projection_intermediate_size": 68},
+        "image_token_id": 97, "video_token_id": 96}),
+    "glm5_next_text": ("Glm5NextTextModel", GLM5_TEXT),
+    "muse_glimmer": ("MuseGlimmerForConditionalGeneration", {
+        "text_config": MUSE_TEXT, "projector_hidden_size": 44, "out_hidden_size": 160,
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+                          "num_hidden_layers": 5, "patch_size": 4, "pos_emb_height": 6,
+                          "pos_emb_width": 6}, "image_token_id": 97, "video_token_id": 96}),
+    "muse_glimmer_text": ("MuseGlimmerTextModel", MUSE_TEXT),
     "flint": ("FlintForCausalLM", {**TEXT, "num_experts": 4, "num_experts_per_tok": 2,
                                    "moe_intermediate_size": 20, "head_dim": 12,
                                    "shared_expert_intermediate_size": 28}),

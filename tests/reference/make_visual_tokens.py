@@ -16,6 +16,10 @@ import torch
 from transformers.image_utils import SizeDict
 from transformers.models.cohere2_vision.image_processing_cohere2_vision import (
     get_optimal_tiled_canvas)
+from transformers.models.glm5_next.image_processing_glm5_next import (
+    smart_resize as glm5_next_resize)
+from transformers.models.muse_glimmer.image_processing_muse_glimmer import (
+    smart_resize as muse_glimmer_resize)
 from transformers.models.kimi_k25.image_processing_kimi_k25 import navit_resize
 from transformers.models.lfm2_vl.image_processing_lfm2_vl import Lfm2VlImageProcessor
 from transformers.models.llama4.image_processing_llama4 import (
@@ -27,6 +31,8 @@ from transformers.models.qwen2_vl.image_processing_qwen2_vl import smart_resize
 
 SIZES = [(336, 336), (480, 640), (1080, 1920), (1200, 400), (333, 1777), (2500, 2300), (40, 50),
          (3000, 200), (768, 768)]
+# Squares whose sides are no whole blocks: several grids have their aspect ratio.
+SQUARES = [(side, side) for side in (512, 1000, 1024, 1280, 2000, 4000)]
 LLAVA = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
 ONEVISION = [[384 * rows, 384 * columns] for rows in range(1, 7) for columns in range(1, 7)]
 
@@ -73,7 +79,19 @@ def cohere2_vision(size):
     return 256 * (tiles if tiles == 1 else tiles + 1)
 
 
+def muse_glimmer(size):
+    height, width = muse_glimmer_resize(*size, patch_size=28, max_tokens=4096)
+    return height * width // 28 ** 2
+
+
+def glm5_next(size):
+    height, width = glm5_next_resize(2, *size)
+    return height * width // 28 ** 2
+
+
 RULES = {
+    "muse_glimmer": muse_glimmer,
+    "glm5_next": glm5_next,
     "lfm2_vl": lfm2_vl,
     "cohere2_vision": cohere2_vision,
     "llama4": llama4,
@@ -91,5 +109,5 @@ with open(sys.argv[1] if len(sys.argv) > 1 else default, "w", newline="") as fil
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(["rule", "height", "width", "tokens"])
     for rule, tokens in RULES.items():
-        for size in SIZES:
+        for size in SIZES + (SQUARES if rule in ("muse_glimmer", "glm5_next") else []):
             rows.writerow([rule, *size, tokens(size)])

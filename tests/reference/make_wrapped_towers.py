@@ -51,6 +51,15 @@ COMPASS_TEXT = {**{key: value for key, value in TEXT.items() if key != "rms_norm
                 "num_hidden_layers": 3,
                 "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
                 "rope_parameters": {"sliding_attention": SECTIONS, "full_attention": None}}
+GLM5_TEXT = {**{key: value for key, value in TEXT.items() if key != "model_type"},
+             "q_lora_rank": 20, "kv_lora_rank": 16, "qk_nope_head_dim": 12, "v_head_dim": 10,
+             "n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
+             "linear_num_heads": 3, "linear_head_dim": 8, "hc_mult": 3, "index_n_heads": 12,
+             "index_head_dim": 8, "index_topk": 6, "index_kpool": 3, "num_key_value_heads": 4,
+             "layer_types": ["linear_attention", "indexed_attention"] * 2, "num_hidden_layers": 4,
+             "mlp_layer_types": ["dense", "sparse", "sparse", "dense"]}
+MUSE_TEXT = {**{key: value for key, value in TEXT.items() if key != "model_type"},
+             "head_dim": 12, "sliding_window": 7, "num_hidden_layers": 5}
 ARIA_TEXT = {**TEXT, "model_type": "aria_text", "moe_num_experts": 4, "moe_topk": 2,
              "moe_num_shared_experts": 1, "head_dim": 12}
 FIRST_PLACEHOLDER = 90  # no token from here on is generated
@@ -130,6 +139,20 @@ MODELS = {
         "image_token_id": IMAGE, "video_token_id": 96, "vision_start_token_id": 93,
         "vision_end_token_id": 94, "tie_word_embeddings": False},
         lambda g, n: typed(prompt(g, *[6, 4][:n]), patches(g, (96,), *[(4, 6), (4, 4)][:n]))),
+    "glm5_next_images": ("Glm5NextForConditionalGeneration", {
+        "text_config": GLM5_TEXT,
+        "vision_config": {"depth": 2, "hidden_size": 40, "intermediate_size": 56, "num_heads": 5,
+                          "image_size": 16, "patch_size": 4, "out_hidden_size": 48,
+                          "projection_intermediate_size": 68},
+        "image_token_id": IMAGE, "video_token_id": 96, "image_start_token_id": 93,
+        "image_end_token_id": 94, "video_start_token_id": 91, "video_end_token_id": 92},
+        lambda g, n: typed(prompt(g, *[6, 4][:n]), patches(g, (96,), *[(4, 6), (4, 4)][:n]))),
+    "muse_glimmer_images": ("MuseGlimmerForConditionalGeneration", {
+        "text_config": MUSE_TEXT, "projector_hidden_size": 44, "out_hidden_size": 160,
+        "vision_config": {"hidden_size": 40, "intermediate_size": 56, "num_attention_heads": 5,
+                          "num_hidden_layers": 5, "patch_size": 4, "pos_emb_height": 3,
+                          "pos_emb_width": 3}, "image_token_id": IMAGE, "video_token_id": 96},
+        lambda g, n: typed(prompt(g, *[6, 4][:n]), patches(g, (96,), *[(4, 6), (4, 4)][:n]))),
     "aria_images": ("AriaForConditionalGeneration", {
         "text_config": ARIA_TEXT, "vision_config": {**ENCODER, "image_size": 16},
         "projector_patch_to_query_dict": {16: 5, 64: 7}, "image_token_index": IMAGE},
@@ -181,7 +204,7 @@ def round_weights(model):
 
 def options_of(class_name):
     """Experts in double precision need the eager implementation."""
-    has_experts = "Sparse" in class_name or "Aria" in class_name
+    has_experts = any(word in class_name for word in ("Sparse", "Aria", "Glm5"))
     return {"experts_implementation": "eager"} if has_experts else {}
 
 

@@ -1,7 +1,7 @@
 // Compressed keys, indexers, hyper-connections and attention residuals: lengths and pairs against
-// loops over positions, FLOPs and caches of DeepSeek-V4 and GLM-5.2 against sums over the modules
-// of the reference code (transformers, models/deepseek_v4, models/glm_moe_dsa), caches against its
-// recorded bytes.
+// loops over positions, FLOPs and caches of DeepSeek-V4, GLM-5.2 and GLM-5.3 against sums over the
+// modules of the reference code (transformers, models/deepseek_v4, models/glm_moe_dsa,
+// models/glm5_next), caches against its recorded bytes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -270,6 +270,56 @@ TEST_CASE("DeepSeek-V4's matrix FLOPs are the sum over the reference's modules")
   CHECK(counted.figures.forward.matrix_flops == 43 * (attention + output + experts) + compressors +
                                                     21 * index + 2 * h * gemm(s, k, keys) + hyper +
                                                     gemm(s, d, 129280));
+}
+
+// GLM-5.3: every query counts the tokens of its whole pools, at most the chosen ones, and the rest.
+TEST_CASE("the pairs of chosen pools are the sum over the queries") {
+  LayerTraits traits;
+  traits.indexed_rate = 3;
+  traits.indexer_top_k = 6;
+  traits.chooses_pools = true;
+  for (std::int64_t past = 0; past < 14; ++past) {
+    for (std::int64_t tokens = 1; tokens < 14; ++tokens) {
+      CAPTURE(past);
+      CAPTURE(tokens);
+      Integer pairs = 0;
+      for (std::int64_t seen = past + 1; seen <= past + tokens; ++seen) {
+        pairs += std::min<std::int64_t>(seen / 3, 2) * 3 + seen % 3;
+      }
+      const Bindings values = bindings_of(workload_of(Phase::decode, tokens, past), traits);
+      CHECK(values.get(Symbol::chosen_pairs) == pairs);
+      CHECK(values.get(Symbol::compressed_keys) == (past + tokens) / 3);
+    }
+  }
+}
+
+// GLM-5.3-Flash's text by its class's sizes: 11 of 45 layers have latent attention and an indexer;
+// 320 tokens are 20 pools, of which an indexer could choose 128.
+TEST_CASE("GLM-5.3's indexers, attention and hyper-connections are the sum over its modules") {
+  constexpr Integer s = 320;
+  constexpr Integer d = 4096;
+  constexpr Integer h = 64;
+  const auto gemm = [](Integer rows, Integer in, Integer out) { return 2 * rows * in * out; };
+  const ModelSpec spec = spec_of({{"model_type", "glm5_next_text"},
+                                  {"architectures", {"Glm5NextTextModel"}},
+                                  {"dtype", "bfloat16"}});
+  const Workload workload = workload_of(Phase::prefill, s, 0);
+  const Counted counted = count(spec, workload);
+  const Bindings values = bindings_of(workload, counted.graph);
+  const auto part = [&](Part of) { return matrix_flops_of(counted, values, of); };
+  CHECK(part(Part::attention_indexer) ==
+        11 * (gemm(s, d, 2 * 128) + gemm(s, 1536, 32 * 128) + gemm(s, d, 32) +
+              32 * gemm(s, 128, 20) + gemm(s, 32, 20)));
+  CHECK(part(Part::attention_scores) == 11 * h * gemm(s, 256, s));
+  CHECK(part(Part::attention_context) == 11 * h * gemm(s, 256, s));
+  CHECK(part(Part::hyper_connection) == 45 * 2 * (gemm(s, 4 * d, 24) + s * gemm(4, 4, d)));
+  const Integer latents = Integer{11} * s * 512 * 2;
+  const Integer pools = Integer{11} * 20 * 128 * 2;
+  Integer growing = 0;
+  for (const KvCacheRow& row : cache_of(spec, workload).rows) {
+    if (row.growth != KvGrowth::constant) growing += row.used_bytes;
+  }
+  CHECK(growing == latents + pools);
 }
 
 TEST_CASE("a fused kernel computes the pairs of the window and the chosen keys only") {

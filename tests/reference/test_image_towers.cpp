@@ -130,7 +130,9 @@ TEST_CASE("FLOPs that images add to a prefill equal the reference code's") {
                                     {"blip2_images", {{4, 4}, {4, 4}}},
                                     {"aria_images", {{4, 4}, {4, 4}}},
                                     {"kimi_k3_images", {{4, 6}, {4, 2}}},
-                                    {"cohere_compass_images", {{4, 6}, {4, 4}}}};
+                                    {"cohere_compass_images", {{4, 6}, {4, 4}}},
+                                    {"glm5_next_images", {{4, 6}, {4, 4}}},
+                                    {"muse_glimmer_images", {{4, 6}, {4, 4}}}};
   const auto rows = read_csv(data_folder() / "towers/image_flops.csv");
   REQUIRE(rows.size() == all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -371,6 +373,8 @@ ModelSpec published_tiles(const std::string& rule) {
   nlohmann::json config;
   if (rule == "llama4") config = golden("llama4_images");
   if (rule == "kimi_k25") config = golden("kimi_k25_images");
+  if (rule == "muse_glimmer") config = golden("muse_glimmer_images");
+  if (rule == "glm5_next") config = golden("glm5_next_images");
   if (rule == "llava_next") config = golden("llava_next_tiles");
   if (rule == "llava_onevision") config = golden("llava_onevision_tiles");
   if (rule == "lfm2_vl") config = golden("lfm2_vl_images");
@@ -411,7 +415,7 @@ TEST_CASE("an image becomes as many visual tokens as the reference's functions g
     CHECK(tokens_of(published_tiles(row.at("rule")), size) == number(row, "tokens"));
     ++checked;
   }
-  CHECK(checked == 72);
+  CHECK(checked == 102);
 }
 
 TEST_CASE("limits of a preprocessor beside the config bound an image's visual tokens") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "aligned.h"
+#include "elementwise.h"
 #include "parallel.h"
 #include "tile_multiply.h"
 #include "transpose.h"
@@ -131,6 +132,19 @@ void sum_streams(const Streams& sizes, const float* weights, std::int64_t stride
       add_scaled(weights[row * stride + stream], x + row * elements + stream * sizes.width,
                  sizes.width, to);
     }
+  }
+}
+
+void mean_of_streams(const Streams& sizes, const float* x, float* out) {
+  const std::int64_t elements = sizes.streams * sizes.width;
+#pragma omp parallel for schedule(static) if (sizes.rows * elements >= kSerialElements)
+  for (std::int64_t row = 0; row < sizes.rows; ++row) {
+    float* const to = std::copy_n(x + row * elements, sizes.width, out + row * sizes.width);
+    float* const first = to - sizes.width;
+    for (std::int64_t stream = 1; stream < sizes.streams; ++stream) {
+      add_residual(first, x + row * elements + stream * sizes.width, sizes.width);
+    }
+    scale(first, 1.0F / static_cast<float>(sizes.streams), sizes.width);
   }
 }
 

@@ -39,6 +39,9 @@ void expand_streams(const Streams& sizes, const float* x, float* out);
 void sum_streams(const Streams& sizes, const float* weights, std::int64_t stride, const float* x,
                  float* out);
 
+/// out [rows, width] = the mean of the streams of x.
+void mean_of_streams(const Streams& sizes, const float* x, float* out);
+
 /// Stream k becomes addition_k · branch + Σ_j matrix_jk · stream_j. Returns the FLOPs of the
 /// product with the matrix.
 std::int64_t update_streams(const Streams& sizes, const float* weights, std::int64_t stride,

@@ -34,6 +34,21 @@ std::int64_t index_products(const IndexerArguments& args, float* scores);
 /// -infinity. The earlier of two equal keys is chosen.
 void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores);
 
+/// Operands of a choice of pools of tokens.
+struct PoolArguments {
+  std::int64_t batch = 1;
+  std::int64_t queries = 0;
+  std::int64_t pools = 0;
+  std::int64_t keys = 0;  ///< tokens
+  std::int64_t past = 0;  ///< tokens before the first query's position
+  std::int64_t pool_size = 1;
+  const std::uint8_t* key_mask = nullptr;  ///< as of IndexerArguments; padding reads all tokens
+};
+
+/// out [batch, queries, keys] = the choice [batch, queries, pools] of each token's pool; 0 for the
+/// tokens behind the last whole pool that a query sees, -infinity for those behind the query.
+void choose_pool_tokens(const PoolArguments& args, const float* choice, float* out);
+
 /// Floats of scratch memory that `sparse_attention` needs on `threads` threads.
 [[nodiscard]] std::int64_t sparse_attention_scratch_floats(const AttentionArguments& args,
                                                            int threads);

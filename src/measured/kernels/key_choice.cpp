@@ -120,4 +120,22 @@ void choose_keys(const IndexerArguments& args, std::int64_t top_k, float* scores
   }
 }
 
+void choose_pool_tokens(const PoolArguments& args, const float* choice, float* out) {
+  const std::int64_t rows = args.batch * args.queries;
+#pragma omp parallel for schedule(static) if (rows * args.keys >= kSerialElements)
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t visible = args.past + row % args.queries + 1;
+    const std::int64_t own = row / args.queries * args.keys + visible - 1;
+    const bool chooses = args.key_mask == nullptr || args.key_mask[own] != 0;
+    const std::int64_t whole = chooses ? visible / args.pool_size : 0;
+    const float* const of_pools = choice + row * args.pools;
+    float* to = out + row * args.keys;
+    for (std::int64_t pool = 0; pool < whole; ++pool) {
+      to = std::fill_n(to, args.pool_size, of_pools[pool]);
+    }
+    to = std::fill_n(to, visible - whole * args.pool_size, 0.0F);
+    std::fill_n(to, args.keys - visible, kMinusInfinity);
+  }
+}
+
 }  // namespace headroom::measured

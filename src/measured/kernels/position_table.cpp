@@ -79,6 +79,19 @@ Taps centre_taps(std::int64_t output, std::int64_t outputs, std::int64_t inputs)
   return {{below, 1 - rest}, {std::min(below + 1, inputs - 1), rest}};
 }
 
+/// As `centre_taps`, with zeros around the table in place of its edges.
+Taps centre_taps_in_zeros(std::int64_t output, std::int64_t outputs, std::int64_t inputs) {
+  const float scale = static_cast<float>(inputs) / static_cast<float>(outputs);
+  const float place = scale * (static_cast<float>(output) + 0.5F) - 0.5F;
+  const float below = std::floor(place);
+  const auto first = static_cast<std::int64_t>(below);
+  const float rest = place - below;
+  Taps taps;
+  if (first >= 0) taps.push_back({first, 1 - rest});
+  if (first + 1 < inputs) taps.push_back({first + 1, rest});
+  return taps;
+}
+
 /// `any_size` and `none` have no table to interpolate.
 Taps taps_of(PositionInterpolation kind, std::int64_t output, std::int64_t outputs,
              std::int64_t inputs) {
@@ -88,6 +101,8 @@ Taps taps_of(PositionInterpolation kind, std::int64_t output, std::int64_t outpu
       return corner_taps(output, outputs, inputs);
     case PositionInterpolation::linear_centres:
       return centre_taps(output, outputs, inputs);
+    case PositionInterpolation::linear_swapped:
+      return centre_taps_in_zeros(output, outputs, inputs);
     case PositionInterpolation::linear_antialiased:
       return antialiased_taps(output, outputs, inputs, 1, triangle);
     case PositionInterpolation::bicubic_antialiased:
@@ -117,6 +132,7 @@ std::vector<float> interpolate_positions(const PositionGrid& grid, const float* 
                                          std::int64_t rows, std::int64_t columns,
                                          PositionInterpolation kind) {
   const std::int64_t kept = grid.prefix * grid.width;
+  if (kind == PositionInterpolation::linear_swapped) std::swap(rows, columns);
   if (rows == grid.rows && columns == grid.columns) {
     return {table, table + kept + rows * columns * grid.width};
   }

@@ -21,7 +21,8 @@ struct PositionGrid {
 /// interpolation. `linear`: bilinear, with the corners of both grids on each other. Otherwise pixel
 /// centres are at half-integers, as in torch's interpolate(align_corners=False): `bicubic` has
 /// a = -0.75; with antialiasing, which is bicubic with a = -0.5 or bilinear, the filter widens
-/// where the grid shrinks (antialias=True). Rows of the prefix are kept.
+/// where the grid shrinks (antialias=True). `linear_swapped` has zeros around the table
+/// (torch's grid_sample), and is of `columns` × `rows` places. Rows of the prefix are kept.
 [[nodiscard]] std::vector<float> interpolate_positions(const PositionGrid& grid, const float* table,
                                                        std::int64_t rows, std::int64_t columns,
                                                        PositionInterpolation kind);

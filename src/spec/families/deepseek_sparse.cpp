@@ -19,7 +19,26 @@ void read_experts_after_three(ConfigReader& config, ModelSpec& spec, ExpertGroup
   spread_experts(config, *spec.decoder, experts, 3);
 }
 
-/// The layers with an indexer of their own; the others use the choice of the last one before them.
+void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
+  DecoderDefaults defaults = deepseek_defaults(202752);
+  defaults.norm_eps = 1e-5;
+  // The class reads qk_rope_head_dim and qk_nope_head_dim instead.
+  config.ignore({"head_dim"});
+  read_decoder(config, spec, defaults);
+  read_latent_attention(config, spec, {2048, 192, 256});
+  read_experts_after_three(config, spec, {});
+  read_indexer(config, spec, {32, RopeLayout::interleaved});
+}
+
+void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
+  read_decoder(config, spec, deepseek_defaults(163840));
+  read_latent_attention(config, spec, {});
+  read_experts_after_three(config, spec, {8, 4});
+  read_indexer(config, spec, {});
+}
+
+}  // namespace
+
 std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers,
                                     std::int64_t absent) {
   const std::vector<std::string> types = config.texts("indexer_types");
@@ -46,33 +65,13 @@ std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layer
   return own;
 }
 
-void read_glm_moe_dsa(ConfigReader& config, ModelSpec& spec) {
-  DecoderDefaults defaults = deepseek_defaults(202752);
-  defaults.norm_eps = 1e-5;
-  // The class reads qk_rope_head_dim and qk_nope_head_dim instead.
-  config.ignore({"head_dim"});
-  read_decoder(config, spec, defaults);
-  read_latent_attention(config, spec, {2048, 192, 256});
-  read_experts_after_three(config, spec, {});
-  read_indexer(config, spec, {32, RopeLayout::interleaved});
-}
-
-void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
-  read_decoder(config, spec, deepseek_defaults(163840));
-  read_latent_attention(config, spec, {});
-  read_experts_after_three(config, spec, {8, 4});
-  read_indexer(config, spec, {});
-}
-
-}  // namespace
-
-void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
-  StackSpec& stack = *spec.decoder;
+IndexerSpec read_indexer_sizes(ConfigReader& config, const LatentAttentionSpec& latent,
+                               const IndexerDefaults& absent) {
   IndexerSpec indexer;
   indexer.num_heads = config.size_or({"index_n_heads"}, absent.num_heads);
   indexer.head_dim = config.size_or({"index_head_dim"}, 128);
   indexer.top_k = config.size_or({"index_topk"}, 2048);
-  if (indexer.head_dim < stack.self_attention.latent->qk_rope_head_dim) {
+  if (indexer.head_dim < latent.qk_rope_head_dim) {
     config.fail("index_head_dim", "is less than qk_rope_head_dim", "use qk_rope_head_dim or more");
   }
   const bool interleaves = absent.rope_layout == RopeLayout::interleaved;
@@ -81,10 +80,16 @@ void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& 
                             : RopeLayout::half_split;
   indexer.query_norm = absent.query_norm;
   indexer.temperature = absent.temperature;
-  if (!indexer.query_norm && stack.self_attention.latent->q_lora_rank == 0) {
+  if (!indexer.query_norm && latent.q_lora_rank == 0) {
     config.fail("q_lora_rank", "is null, and the indexer reads the compressed queries",
                 "give q_lora_rank a size");
   }
+  return indexer;
+}
+
+void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& absent) {
+  StackSpec& stack = *spec.decoder;
+  const IndexerSpec indexer = read_indexer_sizes(config, *stack.self_attention.latent, absent);
   stack.self_attention.indexer = indexer;
   for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
   const std::vector<bool> own = read_own_indexers(config, stack.num_layers, absent.every);

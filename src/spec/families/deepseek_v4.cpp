@@ -203,16 +203,6 @@ void set_stored_types(WeightStorage& storage) {
   storage.block_scales = BlockScaleStorage::exponents;
 }
 
-HyperConnectionSpec read_hyper_connections(ConfigReader& config) {
-  constexpr std::int64_t kMostIterations = 1000;
-  HyperConnectionSpec connections = read_streams(config);
-  connections.sinkhorn_iterations = config.size_or({"hc_sinkhorn_iters"}, 20);
-  if (connections.sinkhorn_iterations > kMostIterations) {
-    config.fail("hc_sinkhorn_iters", "expected at most 1000 iterations", "write fewer");
-  }
-  return connections;
-}
-
 void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   DecoderDefaults defaults;
   defaults.intermediate_size = 0;
@@ -226,7 +216,7 @@ void read_deepseek_v4(ConfigReader& config, ModelSpec& spec) {
   config.expect_flag("attention_bias", false);
   config.expect_flag("mlp_bias", false);
   StackSpec& stack = *spec.decoder;
-  stack.hyper_connections = read_hyper_connections(config);
+  stack.hyper_connections = read_mixed_streams(config);
   read_attention(config, spec);
   read_experts_of_v4(config, stack);
   set_stored_types(spec.storage);

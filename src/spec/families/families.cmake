@@ -42,6 +42,7 @@ set(HEADROOM_FAMILIES
   gemma
   gemma4
   glm
+  glm5_next
   gpt2
   gpt_bigcode
   gpt_clones
@@ -84,6 +85,7 @@ set(HEADROOM_FAMILIES
   moe_clones
   mpnet
   mpt
+  muse_glimmer
   nemotron
   nemotron_h
   nemotron_nas

@@ -1,4 +1,4 @@
-// Towers of GLM-4.1V, GLM-OCR and Gemma 4, with the projectors to their text models.
+// Towers of GLM-4.1V, GLM-OCR, GLM-5.3 and Gemma 4, with the projectors to their text models.
 #include <cmath>
 
 #include "image_towers.h"
@@ -112,14 +112,16 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec) {
   spec.tower = std::move(tower);
 }
 
-void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
-  ConfigReader vision = config.object_or_empty("vision_config");
+namespace {
+
+constexpr std::int64_t kGlmOcrOut = 1536;
+
+/// GLM-OCR's encoder, without a merger.
+TowerSpec read_glm_ocr_encoder(ConfigReader& vision) {
   TowerSpec tower;
-  const std::int64_t out = vision.size_or({"out_hidden_size"}, 1536);
   tower.hidden_size = vision.size_or({"hidden_size"}, 1024);
   tower.embedding.input = InputKind::patches;
   tower.embedding.image = read_glm_image(vision);
-  const ImageSpec& image = *tower.embedding.image;
   tower.position.kind = PositionKind::rotary;
   tower.position.rope.axes = RopeAxes::rows_then_columns;
   tower.position.rope.theta = read_axial_theta(vision, 10000);
@@ -135,17 +137,55 @@ void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
   stack.norm = {NormKind::rms_norm, false, vision.number_or({"rms_norm_eps"}, 1e-5)};
   stack.final_norm = stack.norm;
   stack.self_attention.query_key_norm = QueryKeyNormSpec{stack.norm};
-  if (out != spec.hidden_size) {
+  tower.rule = ImageRule::rounded;
+  ignore_tower_keys(vision);
+  return tower;
+}
+
+/// Adds a merger of `inner` features.
+void finish_glm_ocr_tower(ConfigReader& vision, ModelSpec& spec, TowerSpec tower,
+                          const GlmMerger& merger) {
+  if (merger.out != spec.hidden_size) {
     spec.not_run = "its visual tokens do not have the width of the text model";
   }
-  // The class's width of the merger: that of the text model for each colour.
-  use_class_sections(spec, {8, 12, 12});
-  const std::int64_t inner = product(vision, "out_hidden_size", image.num_channels, out);
-  add_glm_merger(tower, {out, inner, activation});
-  ignore_tower_keys(vision);
+  add_glm_merger(tower, merger);
   vision.finish();
-  tower.rule = ImageRule::rounded;
   spec.tower = std::move(tower);
+}
+
+}  // namespace
+
+void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower = read_glm_ocr_encoder(vision);
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, kGlmOcrOut);
+  const ActivationKind activation = tower.stack.ffn.activation;
+  // The class's width of the merger: that of the text model for each colour.
+  const std::int64_t inner =
+      product(vision, "out_hidden_size", tower.embedding.image->num_channels, out);
+  use_class_sections(spec, {8, 12, 12});
+  finish_glm_ocr_tower(vision, spec, std::move(tower), {out, inner, activation});
+}
+
+void read_glm5_next_tower(ConfigReader& config, ModelSpec& spec) {
+  constexpr std::int64_t kFewestTokens = 16;  // min_image_tokens of its preprocessor
+  constexpr std::int64_t kMostTokens = 8000;  // max_image_tokens
+  ConfigReader vision = config.object_or_empty("vision_config");
+  TowerSpec tower = read_glm_ocr_encoder(vision);
+  if (tower.stack.ffn.activation != ActivationKind::silu) {
+    vision.fail("hidden_act", "is not silu, and only SiLU is clamped", "use silu");
+  }
+  vision.expect_number("swiglu_limit", 10);
+  tower.stack.ffn.activation = ActivationKind::clamped_silu;
+  const ImageSpec& image = *tower.embedding.image;
+  const std::int64_t side = product(vision, "patch_size", image.patch_size, image.block_side);
+  const std::int64_t pixels = product(vision, "patch_size", side, side);
+  tower.rule = ImageRule::completed;
+  tower.pixel_limits = PixelLimits{product(vision, "patch_size", kFewestTokens, pixels),
+                                   product(vision, "patch_size", kMostTokens, pixels)};
+  const std::int64_t out = vision.size_or({"out_hidden_size"}, kGlmOcrOut);
+  const std::int64_t inner = vision.size_or({"projection_intermediate_size"}, 10240);
+  finish_glm_ocr_tower(vision, spec, std::move(tower), {out, inner, ActivationKind::clamped_silu});
 }
 
 void read_gemma4_tower(ConfigReader& config, ModelSpec& spec) {

@@ -1,5 +1,7 @@
 // Towers of Llama 4, Kimi K2.5 and Kimi K3 (MoonViT, arXiv 2504.07491; moonshotai/Kimi-K3,
-// modeling_kimi_k3.py): learned positions and 2-D RoPE.
+// modeling_kimi_k3.py), and Muse Glimmer (transformers, models/muse_glimmer): learned positions and
+// 2-D RoPE.
+#include "../decoder.h"
 #include "tower_weights.h"
 #include "towers.h"
 
@@ -167,6 +169,47 @@ void count_llama4_tower(const TowerSpec& tower, const AdapterWidths& widths, Mod
   projector.add("weight", {spec.hidden_size, widths.projected}, WeightRole::projector);
 }
 
+/// Muse Glimmer's patches: a window is as wide as the table of positions.
+void read_muse_patches(ConfigReader& vision, TowerSpec& tower, ModelSpec& spec) {
+  constexpr std::int64_t kMostTokens = 4096;  // max_image_tokens of its preprocessor
+  ImageSpec image;
+  image.patch_size = vision.size_or({"patch_size"}, 14);
+  image.num_channels = 3;
+  image.num_frames = vision.size_or({"patch_temporal"}, 2);
+  image.patch_bias = false;
+  image.prefix = PrefixTokens::none;
+  image.pixels = PixelLayout::patches;
+  image.interpolation = PositionInterpolation::linear_swapped;
+  const std::int64_t rows = vision.size_or({"pos_emb_height"}, 32);
+  const std::int64_t columns = vision.size_or({"pos_emb_width"}, 32);
+  if (rows != columns) spec.not_run = "its table of positions is not square";
+  image.window_blocks = rows;
+  image.image_size = product(vision, "pos_emb_height", rows, image.patch_size);
+  tower.embedding.image = image;
+  tower.position.max_position_embeddings = product(vision, "pos_emb_height", rows, columns);
+  const std::int64_t side = vision.size_or({"merge_size"}, 2);
+  const std::int64_t unit = product(vision, "merge_size", side, image.patch_size);
+  tower.rule = ImageRule::nearest_aspect;
+  tower.pixel_limits = PixelLimits{
+      0, product(vision, "merge_size", kMostTokens, product(vision, "merge_size", unit, unit))};
+  tower.projector.steps = {MergeStep{PatchMerge::channel_major, side}};
+}
+
+/// Every fourth layer and the last attend to the whole image, unless layer_types says otherwise.
+void read_muse_layers(ConfigReader& vision, TowerSpec& tower) {
+  StackSpec& stack = tower.stack;
+  const std::int64_t count = vision.layers_or({"num_hidden_layers"}, 50);
+  stack.num_layers = count;
+  stack.ffn = {FfnKind::plain, vision.size_or({"intermediate_size"}, 8960),
+               read_activation(vision, {"hidden_act"}, ActivationKind::gelu), true};
+  const std::vector<bool> full = read_full_attention_layers(
+      vision, count, {"window_attention"},
+      [&](std::int64_t layer) { return (layer + 1) % 4 == 0 || layer == count - 1; });
+  vary_layers(stack, full, [](LayerVariant& variant) {
+    variant.self_attention.image_scope = ImageScope::window;
+  });
+}
+
 }  // namespace
 
 void read_llama4_tower(ConfigReader& config, ModelSpec& spec) {
@@ -244,6 +287,39 @@ void read_kimi_k3_tower(ConfigReader& config, ModelSpec& spec) {
                            LinearStep{"down", spec.hidden_size, false},
                            NormStep{"norm", {NormKind::rms_norm, false, eps}}};
   config.ignore({"ignore_index", "image_placeholder"});
+  spec.tower = std::move(tower);
+}
+
+void read_muse_glimmer_tower(ConfigReader& config, ModelSpec& spec) {
+  ConfigReader vision = config.object_or_empty("vision_config");
+  const std::int64_t width = vision.size_or({"hidden_size"}, 1536);
+  TowerSpec tower =
+      rotary_encoder(vision, width, vision.size_or({"num_attention_heads"}, 16), width);
+  tower.position.rope.layout = RopeLayout::half_split;
+  tower.position.rope.theta = read_axial_theta(vision, 10000);
+  tower.position.rope.axes = RopeAxes::columns_then_rows;
+  tower.position.rope.coordinates = PatchCoordinates::from_one;
+  read_muse_patches(vision, tower, spec);
+  read_muse_layers(vision, tower);
+  tower.embedding.norm =
+      NormSpec{NormKind::layer_norm, true, vision.number_or({"layer_norm_eps"}, kRotaryNormEps)};
+  tower.stack.final_norm = tower.embedding.norm;
+  const std::int64_t side = tower.projector.merged_side();
+  const std::int64_t merged =
+      product(vision, "merge_size", squared_side(vision, "merge_size", side), width);
+  config.expect_number("out_hidden_size", static_cast<double>(merged));
+  const std::int64_t inner = config.size_or({"projector_hidden_size"}, 4096);
+  const ActivationStep activation{
+      read_activation(config, {"projector_hidden_act"}, ActivationKind::gelu)};
+  const NormSpec unweighted{NormKind::rms_norm, false, spec.decoder->norm.eps, NormWeight::none};
+  std::vector<ProjectorStep>& steps = tower.projector.steps;
+  steps.insert(
+      steps.end(),
+      {LinearStep{"up", inner, false}, activation, LinearStep{"down", inner, false}, activation,
+       LinearStep{"linear", spec.hidden_size, false}, NormStep{"norm", unweighted}});
+  ignore_tower_keys(vision);
+  vision.ignore({"max_position_embeddings"});
+  vision.finish();
   spec.tower = std::move(tower);
 }
 

@@ -268,6 +268,25 @@ constexpr NameRule kKimiK3Projector[] = {
     {"projector.norm.%", "mm_projector.post_norm.%"},
 };
 
+constexpr NameRule kMuseGlimmer[] = {
+    {"vision_tower.embeddings.patch_embeddings.%", "vision_tower.patch_embedder.patch_embedding.%"},
+    {"vision_tower.embeddings.position_embeddings.weight",
+     "vision_tower.patch_embedder.position_embedding_table.weight"},
+    {"vision_tower.embeddings.norm.%", "vision_tower.ln_pre.%"},
+    {"vision_tower.encoder.layers.attention.query.%", "vision_tower.layers.{}.attn.q_proj.%"},
+    {"vision_tower.encoder.layers.attention.key.%", "vision_tower.layers.{}.attn.k_proj.%"},
+    {"vision_tower.encoder.layers.attention.value.%", "vision_tower.layers.{}.attn.v_proj.%"},
+    {"vision_tower.encoder.layers.attention.output.%", "vision_tower.layers.{}.attn.proj.%"},
+    {"vision_tower.encoder.layers.mlp.up.%", "vision_tower.layers.{}.mlp.fc1.%"},
+    {"vision_tower.encoder.layers.mlp.down.%", "vision_tower.layers.{}.mlp.fc2.%"},
+    {"vision_tower.encoder.layers.attention_norm.%", "vision_tower.layers.{}.norm1.%"},
+    {"vision_tower.encoder.layers.mlp_norm.%", "vision_tower.layers.{}.norm2.%"},
+    {"vision_tower.encoder.final_norm.%", "vision_tower.ln_post.%"},
+    {"projector.up.%", "vision_adapter.fc1.%"},
+    {"projector.down.%", "vision_adapter.fc2.%"},
+    {"projector.linear.%", "vision_projection.%"},
+};
+
 constexpr NameRule kGemma3[] = {
     {"projector.norm.%", "multi_modal_projector.mm_soft_emb_norm.%"},
     {"projector.input.weight", "multi_modal_projector.mm_input_projection_weight", transposed()},
@@ -388,6 +407,8 @@ NameTable wrapped_glm4v_names() { return {{kGlm4v}, {"model."}, {}}; }
 NameTable wrapped_kimi_names() { return {{kKimi}, {"model."}, {}}; }
 
 NameTable wrapped_kimi_k3_names() { return {{kKimiK3Projector, kKimi}, {"model."}, {}}; }
+
+NameTable wrapped_muse_glimmer_names() { return {{kMuseGlimmer}, {"model."}, {}}; }
 
 NameTable wrapped_gemma4_names() { return {{kGemma4, gemma4_audio_rules()}, {"model."}, {}}; }
 

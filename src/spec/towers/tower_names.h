@@ -26,6 +26,7 @@ namespace headroom::detail {
 [[nodiscard]] NameTable wrapped_glm4v_names();
 [[nodiscard]] NameTable wrapped_kimi_names();
 [[nodiscard]] NameTable wrapped_kimi_k3_names();
+[[nodiscard]] NameTable wrapped_muse_glimmer_names();
 [[nodiscard]] NameTable wrapped_gemma4_names();
 [[nodiscard]] NameTable wrapped_gemma3n_names();
 /// Gemma 4's audio tower.

@@ -70,6 +70,8 @@ void read_glm4v_tower(ConfigReader& config, ModelSpec& spec);
 void read_kimi_tower(ConfigReader& config, ModelSpec& spec);
 /// Kimi K3: the same with RMSNorm, without biases, and with heads of a width of their own.
 void read_kimi_k3_tower(ConfigReader& config, ModelSpec& spec);
+/// Muse Glimmer: MoonViT's layers in windows, norms before and behind them, an MLP of three layers.
+void read_muse_glimmer_tower(ConfigReader& config, ModelSpec& spec);
 /// Voxtral: Whisper's encoder and an MLP of two layers.
 void read_voxtral_tower(ConfigReader& config, ModelSpec& spec);
 void read_qwen2_audio_tower(ConfigReader& config, ModelSpec& spec);
@@ -85,6 +87,8 @@ void count_minicpmv_tower(ConfigReader& config, ModelSpec& spec);
 void count_got_ocr2_tower(ConfigReader& config, ModelSpec& spec);
 /// GLM-OCR: GLM-4.1V's tower with norms of its heads, without a table of positions.
 void read_glm_ocr_tower(ConfigReader& config, ModelSpec& spec);
+/// GLM-5.3: GLM-OCR's tower with clamped activations.
+void read_glm5_next_tower(ConfigReader& config, ModelSpec& spec);
 /// PaddleOCR-VL: SigLIP with 2-D RoPE, and a merger of 2×2 patches.
 void read_paddleocr_vl_tower(ConfigReader& config, ModelSpec& spec);
 /// ERNIE 4.5 VL: Qwen2-VL's layers, and mergers of patches and of frames.
