@@ -349,9 +349,9 @@ struct KeySelect {
   [[nodiscard]] Expr pairs() const { return batch * heads * queries * keys; }
 };
 
-/// Tokens of chosen pools: 0 for those of pools whose choice is 0 and for those behind the last
-/// whole pool, up to the query itself; the lowest number for all others. `[batch, queries, pools]`
-/// -> `[batch, queries, keys]`
+/// Tokens of chosen pools. Each token gets the choice of its pool, 0 or the lowest number. Tokens
+/// behind the last whole pool that a query sees get 0, those behind the query the lowest number.
+/// `[batch, queries, pools]` -> `[batch, queries, keys]`
 struct PoolTokens {
   Expr batch;
   Expr queries;

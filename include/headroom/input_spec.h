@@ -66,8 +66,9 @@ enum class ClassPosition { first, last };
 /// bicubically (DINOv2), linearly between its corners (Qwen3-VL) or between the centres of its
 /// cells (PaddleOCR-VL), or computed for any size (2-D RoPE). With antialiasing, a smaller table
 /// averages over what it leaves out: bicubically (DINOv2 with registers) or linearly (SigLIP 2).
-/// `linear_swapped`: linearly between the centres of cells, with zeros around the table, for a grid
-/// of the image's sides swapped, whose places the patches take in order (Muse Glimmer).
+/// `linear_swapped`: linearly between the centres of cells, with zeros around the table. The grid
+/// has the image's rows and columns swapped; patches take its places in raster order (Muse
+/// Glimmer).
 enum class PositionInterpolation {
   none,
   bicubic,

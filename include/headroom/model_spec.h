@@ -195,8 +195,8 @@ using ImagePooling = std::variant<ClassTokenPooling, ProbePooling>;
 /// by the whole (Llama 4). `most_patches`: scaled to the most patches that the table of positions
 /// has, in about its own aspect ratio (SigLIP 2). `rounded_or_tiles`: as `rounded`; an image of
 /// more than twice the most pixels is cut into tiles too, which come first (LFM2-VL).
-/// `nearest_aspect`: in its own size or scaled to the most pixels, as the whole blocks of patches
-/// that are nearest its aspect ratio when either side is rounded up or down (Muse Glimmer).
+/// `nearest_aspect`: in its own size or scaled to the most pixels; of the grids whose sides are
+/// rounded down or up, the one nearest its aspect ratio (Muse Glimmer).
 /// `completed`: in its own size or scaled to the fewest or the most pixels, both sides completed to
 /// whole blocks of patches (GLM-5.3).
 enum class ImageRule {

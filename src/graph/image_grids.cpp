@@ -65,9 +65,9 @@ ImageGrid rounded_grid(const TowerSpec& tower, ImageSize size) {
 
 ImageGrid grid_of_nearest_aspect(const TowerSpec& tower, ImageSize size) {
   const std::int64_t side = tower.projector.merged_side();
-  const auto unit = static_cast<double>(tower.embedding.image->patch_size * side);
-  const std::int64_t most =
-      tower.pixel_limits->most / static_cast<std::int64_t>(unit) / static_cast<std::int64_t>(unit);
+  const std::int64_t pixels = tower.embedding.image->patch_size * side;
+  const std::int64_t most = tower.pixel_limits->most / pixels / pixels;
+  const auto unit = static_cast<double>(pixels);
   const double aspect = static_cast<double>(size.height) / static_cast<double>(size.width);
   double rows = static_cast<double>(size.height) / unit;
   double columns = static_cast<double>(size.width) / unit;
@@ -99,6 +99,8 @@ ImageGrid grid_of_nearest_aspect(const TowerSpec& tower, ImageSize size) {
 
 namespace {
 
+Integer count_of(const ImageGrid& blocks) { return Integer{blocks.rows} * blocks.columns; }
+
 /// Blocks along each side of an image, which completes them.
 ImageGrid completed_blocks(std::int64_t unit, ImageSize size) {
   return {ceil_div(size.height, unit), ceil_div(size.width, unit)};
@@ -113,7 +115,7 @@ ImageGrid most_completed_blocks(std::int64_t unit, std::int64_t most, ImageSize 
     const std::int64_t height = low + (high - low) / 2;
     const auto width = static_cast<std::int64_t>(Integer{size.width} * height / size.height);
     const ImageGrid candidate = completed_blocks(unit, {height, std::max<std::int64_t>(width, 1)});
-    const bool fits = candidate.patches() <= most;
+    const bool fits = count_of(candidate) <= most;
     if (fits) blocks = candidate;
     (fits ? low : high) = fits ? height + 1 : height - 1;
   }
@@ -129,7 +131,7 @@ ImageGrid completed_grid(const TowerSpec& tower, ImageSize size) {
   const std::int64_t least = limits.least / (unit * unit);
   const std::int64_t most = limits.most / (unit * unit);
   ImageGrid blocks = completed_blocks(unit, size);
-  if (blocks.patches() < least) {
+  if (count_of(blocks) < least) {
     const double area = static_cast<double>(size.height) * static_cast<double>(size.width);
     const double scale = std::sqrt(static_cast<double>(limits.least) / area);
     const auto scaled = [&](std::int64_t length) {
@@ -137,7 +139,7 @@ ImageGrid completed_grid(const TowerSpec& tower, ImageSize size) {
     };
     blocks = completed_blocks(unit, {scaled(size.height), scaled(size.width)});
   }
-  if (blocks.patches() > most) blocks = most_completed_blocks(unit, most, size);
+  if (count_of(blocks) > most) blocks = most_completed_blocks(unit, most, size);
   return {blocks.rows * side, blocks.columns * side};
 }
 

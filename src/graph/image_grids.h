@@ -18,9 +18,9 @@ namespace headroom::detail {
 /// Source: smart_resize, transformers, models/glm5_next.
 [[nodiscard]] ImageGrid completed_grid(const TowerSpec& tower, ImageSize size);
 
-/// Rounds the blocks along each side of an image up or down, whichever are nearest its aspect
-/// ratio. Source: smart_resize, transformers, models/muse_glimmer, which takes the first of two as
-/// near in the order of a Python set.
+/// Rounds the blocks along each side of an image down or up, whichever are nearest its aspect
+/// ratio. Of two equally near grids the class takes the first in the order of a Python set. Source:
+/// smart_resize, transformers, models/muse_glimmer.
 [[nodiscard]] ImageGrid grid_of_nearest_aspect(const TowerSpec& tower, ImageSize size);
 
 /// Scales an image until its whole patches are as many as the tower's positions, or fewer. Source:

@@ -9,8 +9,9 @@ namespace headroom::detail {
 
 using IntegerPair = std::array<std::int64_t, 2>;
 
-/// The pairs in the order in which CPython iterates a set of them: that of the slots of its hash
-/// table. At most 4 distinct pairs, inserted in their order here, of integers of at least 0.
+/// The pairs in the order in which CPython iterates a set of them, inserted as listed here: the
+/// order of the slots of its hash table. At most 4 distinct pairs of integers that are not
+/// negative.
 [[nodiscard]] std::vector<IntegerPair> in_set_order(const std::vector<IntegerPair>& pairs);
 
 }  // namespace headroom::detail

@@ -52,6 +52,25 @@ std::vector<BlockRange> windows_of(const ImageSpec& spec, const ImageGrid& image
   return windows;
 }
 
+/// Σ n² over the parts of at most `side` blocks that `blocks` in a row are cut into.
+Integer sum_of_squares(std::int64_t blocks, std::int64_t side) {
+  const Integer rest = blocks % side;
+  return checked_add(checked_multiply(blocks / side, checked_multiply(side, side)),
+                     checked_multiply(rest, rest));
+}
+
+/// Pairs of rows of an image that are in one window. Windows of a wide image are too many to list.
+Integer pairs_in_windows(const ImageSpec& spec, const ImageGrid& image) {
+  const std::int64_t rows = image.rows / spec.block_side;
+  const std::int64_t columns = image.columns / spec.block_side;
+  const std::int64_t longest = std::max({rows, columns, std::int64_t{1}});
+  const std::int64_t side = spec.window_blocks > 0 ? spec.window_blocks : longest;
+  const Integer rows_of_block = checked_multiply(spec.block_side, spec.block_side);
+  const Integer blocks =
+      checked_multiply(sum_of_squares(rows, side), sum_of_squares(columns, side));
+  return checked_multiply(checked_multiply(rows_of_block, rows_of_block), blocks);
+}
+
 template <class Tower>
 ModelSpec encoder_of_any(const Tower& tower) {
   ModelSpec spec;
@@ -140,9 +159,7 @@ ImageTotals image_totals(const ModelSpec& spec, std::span<const ImageGrid> image
     const Integer own_tokens = visual_tokens(tower, image);
     patches = checked_add(patches, image.patches());
     pairs = checked_add(pairs, checked_multiply(rows, rows));
-    for (const std::int64_t in_window : window_rows(*tower.embedding.image, image)) {
-      window_pairs = checked_add(window_pairs, checked_multiply(in_window, in_window));
-    }
+    window_pairs = checked_add(window_pairs, pairs_in_windows(*tower.embedding.image, image));
     tokens = checked_add(tokens, own_tokens);
     later = checked_add(later, sum_below(own_tokens));
     // The j-th token lacks the first j - window of its image's tokens.

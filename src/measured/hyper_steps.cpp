@@ -42,6 +42,26 @@ StepBuilder::Run StepBuilder::attend_step(const StreamStep& op) {
       };
 }
 
+StepBuilder::Run StepBuilder::update_step(const StreamStep& op) {
+  const Streams sizes{integer(op.rows), integer(op.streams), integer(op.width)};
+  const std::int64_t row_floats = sizes.rows * sizes.width;
+  const std::int64_t moved = (2 * sizes.streams + 1) * row_floats * kFloatBytes;
+  float* const out = output();
+  const bool mixes = op.kind == StreamStep::Kind::update;
+  return [=, branch = input(1), weights = input(2), copy_input = input_copy(),
+          stride = integer(program_.graph_.tensors[node_->inputs[2]].shape.back())](
+             std::int64_t /*layer*/) {
+    copy_input();
+    std::int64_t flops = 0;
+    if (mixes) {
+      flops = update_streams(sizes, weights, stride, branch, out);
+    } else {
+      add_to_streams(sizes, weights, stride, branch, out);
+    }
+    return StepCount{flops, moved};
+  };
+}
+
 StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
   const Streams sizes{integer(op.rows), integer(op.streams), integer(op.width)};
   const std::int64_t row_floats = sizes.rows * sizes.width;
@@ -72,19 +92,7 @@ StepBuilder::Run StepBuilder::operator()(const StreamStep& op) {
     case StreamStep::Kind::add:
       break;
   }
-  const bool mixes = op.kind == StreamStep::Kind::update;
-  return [=, branch = input(1), weights = input(2), copy_input = input_copy(),
-          stride = integer(program_.graph_.tensors[node_->inputs[2]].shape.back())](
-             std::int64_t /*layer*/) {
-    copy_input();
-    std::int64_t flops = 0;
-    if (mixes) {
-      flops = update_streams(sizes, weights, stride, branch, out);
-    } else {
-      add_to_streams(sizes, weights, stride, branch, out);
-    }
-    return StepCount{flops, moved + sizes.streams * row_floats * kFloatBytes};
-  };
+  return update_step(op);
 }
 
 }  // namespace headroom::measured

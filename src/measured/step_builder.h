@@ -277,6 +277,7 @@ class StepBuilder {
   [[nodiscard]] Run activation_with_constants(std::int64_t count);
   [[nodiscard]] Run activation_of_slice(const GatedActivation& op);
   [[nodiscard]] Run attend_step(const StreamStep& op);
+  [[nodiscard]] Run update_step(const StreamStep& op);
   [[nodiscard]] Run scaled_residual(const ResidualAdd& op);
   [[nodiscard]] Run scaled_part(const Scale& op);
   /// State of a recurrence in a layer: the cached one, which is its last input, or zeros.

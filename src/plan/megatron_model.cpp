@@ -367,6 +367,8 @@ class MegatronModel {
          "the residual streams");
     const auto& head = spec_.head.language_model;
     miss(head && head->soft_cap > 0, "the cap of logits");
+    miss(head && head->logit_scale != 1, "the scale of logits");
+    miss(spec_.embedding.norm.has_value(), "the norm of embeddings");
     miss(spec_.embedding.scale != EmbeddingScale::none || spec_.embedding.per_layer.has_value(),
          "the scale of embeddings");
   }

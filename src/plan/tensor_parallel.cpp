@@ -119,6 +119,8 @@ Role gemm_role(const Gemm& gemm, Role row) {
 Role role_of(const Node& node, const Graph& graph) {
   const bool divided_weight = std::ranges::any_of(
       node.weights, [&](WeightId id) { return mentions_divided(graph.weights[id].elements()); });
+  // A window may lie on two ranks, so every rank sums all of them.
+  if (std::holds_alternative<KeyCompression>(node.op)) return Role::local;
   switch (kind_of(node.op)) {
     case OpKind::linear:
       return gemm_role(std::get<Linear>(node.op), Role::row);

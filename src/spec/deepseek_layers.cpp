@@ -129,7 +129,12 @@ ExpertsSpec read_balanced_experts(ConfigReader& config, const ExpertKeys& keys,
 
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent) {
-  const std::int64_t dense = config.count_or({"first_k_dense_replace"}, dense_when_absent);
+  set_sparse_layers(config, stack, experts,
+                    config.count_or({"first_k_dense_replace"}, dense_when_absent));
+}
+
+void set_sparse_layers(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
+                       std::int64_t dense) {
   const std::vector<std::string> types = config.texts("mlp_layer_types");
   if (!types.empty() && std::ssize(types) != stack.num_layers) {
     config.fail("mlp_layer_types",

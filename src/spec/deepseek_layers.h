@@ -79,6 +79,11 @@ struct BalancedDefaults {
 void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                     std::int64_t dense_when_absent);
 
+/// As spread_experts, with `dense` layers before those with experts whatever
+/// first_k_dense_replace says.
+void set_sparse_layers(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
+                       std::int64_t dense);
+
 /// Reads the number of streams of hyper-connections, and their epsilon; without a matrix.
 [[nodiscard]] HyperConnectionSpec read_streams(ConfigReader& config);
 

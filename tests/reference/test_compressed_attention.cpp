@@ -313,13 +313,38 @@ TEST_CASE("GLM-5.3's indexers, attention and hyper-connections are the sum over 
   CHECK(part(Part::attention_scores) == 11 * h * gemm(s, 256, s));
   CHECK(part(Part::attention_context) == 11 * h * gemm(s, 256, s));
   CHECK(part(Part::hyper_connection) == 45 * 2 * (gemm(s, 4 * d, 24) + s * gemm(4, 4, d)));
-  const Integer latents = Integer{11} * s * 512 * 2;
+}
+
+// docs/conventions.md: the class caches a key and a gate per token in place of an index key per
+// pool.
+TEST_CASE("GLM-5.3 caches a latent vector per token and an index key per pool of 16") {
+  const ModelSpec spec = spec_of({{"model_type", "glm5_next_text"},
+                                  {"architectures", {"Glm5NextTextModel"}},
+                                  {"dtype", "bfloat16"}});
+  const Workload workload = workload_of(Phase::prefill, 320, 0);
+  const Integer latents = Integer{11} * 320 * 512 * 2;
   const Integer pools = Integer{11} * 20 * 128 * 2;
   Integer growing = 0;
   for (const KvCacheRow& row : cache_of(spec, workload).rows) {
     if (row.growth != KvGrowth::constant) growing += row.used_bytes;
   }
   CHECK(growing == latents + pools);
+}
+
+// _keep_in_fp32_modules_strict of the class: convolutions, decays, routers with their biases, and
+// the constants of hyper-connections.
+TEST_CASE("GLM-5.3's weights are of 16 bits but for those that its class keeps in float32") {
+  const ModelSpec spec = spec_of({{"model_type", "glm5_next_text"},
+                                  {"architectures", {"Glm5NextTextModel"}},
+                                  {"dtype", "bfloat16"}});
+  const Integer convolutions = Integer{34} * 3 * 8192 * 4;
+  const Integer decays = Integer{34} * (8192 + 64);
+  const Integer routers = Integer{42} * (288 * 4096);
+  const Integer hyper = Integer{45} * 2 * (24 + 3);
+  const Integer parameters = 312'692'428'286;
+  const Integer biases = Integer{42} * 288;  // buffers
+  CHECK(stored_weights(spec, build_graph(spec, {})).bytes ==
+        2 * parameters + 2 * (convolutions + decays + routers + hyper) + 4 * biases);
 }
 
 TEST_CASE("a fused kernel computes the pairs of the window and the chosen keys only") {

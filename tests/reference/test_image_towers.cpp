@@ -2,6 +2,9 @@
 // those that torch's dispatcher recorded (tests/data/README.md).
 #include <doctest/doctest.h>
 
+#include <array>
+#include <fstream>
+
 #include "support/data.h"
 #include "support/scratch.h"
 
@@ -416,6 +419,45 @@ TEST_CASE("an image becomes as many visual tokens as the reference's functions g
     ++checked;
   }
   CHECK(checked == 102);
+}
+
+TEST_CASE("limits of visual tokens beside the config bound those of an image") {
+  for (const char* const model : {"glm5_next", "muse_glimmer"}) {
+    CAPTURE(model);
+    const ScratchFolder folder;
+    const auto config = data_folder() / "towers/tiny" / (std::string(model) + ".config.json");
+    std::filesystem::copy_file(config, folder.path() / "config.json");
+    const auto tokens = [&] {
+      return tokens_of(load_model(folder.path().string()).spec, {160, 160});
+    };
+    CHECK(tokens() == 400);  // blocks of 8 × 8 pixels
+    std::ofstream(folder.path() / "preprocessor_config.json") << R"({"max_image_tokens": 100})";
+    CHECK(tokens() == 100);
+    std::ofstream(folder.path() / "preprocessor_config.json")
+        << R"({"min_image_tokens": 900, "max_image_tokens": 1000})";
+    CHECK(tokens() == (model == std::string("glm5_next") ? 900 : 400));
+    std::ofstream(folder.path() / "preprocessor_config.json")
+        << R"({"min_image_tokens": 4, "max_image_tokens": 3})";
+    if (model == std::string("glm5_next")) CHECK_THROWS_AS((void)tokens(), Error);
+  }
+}
+
+TEST_CASE("the pairs of an image's windows are the sum over its windows") {
+  for (const char* const model : {"muse_glimmer", "qwen2_5_vl", "glm4v"}) {
+    CAPTURE(model);
+    const ModelSpec spec = tiny(model);
+    const ImageSpec& image = *spec.tower->embedding.image;
+    for (std::int64_t rows = 2; rows < 30; rows += 4) {
+      for (std::int64_t columns = 2; columns < 30; columns += 2) {
+        const std::array<ImageGrid, 1> grid{ImageGrid{rows, columns}};
+        Integer pairs = 0;
+        for (const std::int64_t in_window : window_rows(image, grid.front())) {
+          pairs += Integer{in_window} * in_window;
+        }
+        CHECK(image_totals(spec, grid, 1).window_pairs == pairs);
+      }
+    }
+  }
 }
 
 TEST_CASE("limits of a preprocessor beside the config bound an image's visual tokens") {

@@ -41,11 +41,16 @@ void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
 
 std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers,
                                     std::int64_t absent) {
-  const std::vector<std::string> types = config.texts("indexer_types");
+  std::vector<std::string> types = config.texts("indexer_types");
+  const bool lists_pattern = types.empty() && config.is_list("index_topk_pattern");
+  if (lists_pattern) types = config.texts("index_topk_pattern");
   const std::int64_t every =
       std::max<std::int64_t>(config.count_or({"index_topk_freq"}, absent), 1);
   const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
-  const std::optional<std::string> pattern = config.optional_text({"index_topk_pattern"});
+  std::optional<std::string> pattern;
+  if (!config.is_list("index_topk_pattern")) {
+    pattern = config.optional_text({"index_topk_pattern"});
+  }
   std::vector<bool> own;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     const auto entry = static_cast<std::size_t>(layer);
@@ -56,11 +61,6 @@ std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layer
     } else {
       own.push_back(std::max<std::int64_t>(layer - offset + 1, 0) % every == 0);
     }
-  }
-  if (!own.front()) {
-    config.fail(types.empty() ? "index_topk_pattern" : "indexer_types",
-                "gives the first layer no indexer, and no layer before it has one",
-                "begin with a layer that has an indexer");
   }
   return own;
 }
@@ -93,6 +93,11 @@ void read_indexer(ConfigReader& config, ModelSpec& spec, const IndexerDefaults& 
   stack.self_attention.indexer = indexer;
   for (LayerVariant& variant : stack.variants) variant.self_attention.indexer = indexer;
   const std::vector<bool> own = read_own_indexers(config, stack.num_layers, absent.every);
+  if (!own.front()) {
+    config.fail(config.has("indexer_types") ? "indexer_types" : "index_topk_pattern",
+                "gives the first layer no indexer, and no layer before it has one",
+                "begin with a layer that has an indexer");
+  }
   vary_layers(stack, own, [](LayerVariant& variant) {
     variant.self_attention.indexer->place = IndexerPlace::earlier_layer;
   });

@@ -63,8 +63,8 @@ void read_latents(ConfigReader& config, ModelSpec& spec) {
   spec.position.kind = PositionKind::none;
 }
 
-/// Gives latent attention an indexer of pools. The class hands no choice on to a layer behind a
-/// layer without one.
+/// Gives latent attention an indexer of pools. Layers that share a choice are not supported: the
+/// class hands one on to the next layer only.
 void read_pool_indexer(ConfigReader& config, StackSpec& stack, const std::vector<bool>& indexed) {
   IndexerSpec indexer = read_indexer_sizes(config, *stack.self_attention.latent, {.num_heads = 32});
   indexer.pool_size = config.size_or({"index_kpool"}, 16);
@@ -84,24 +84,33 @@ void read_pool_indexer(ConfigReader& config, StackSpec& stack, const std::vector
   stack.self_attention.indexer = indexer;
 }
 
+/// The least log of a decay in `key`; none if that is null, and `absent` without the key.
+std::optional<double> read_decay_bound(ConfigReader& config, std::string_view key,
+                                       std::optional<double> absent) {
+  if (config.is_null(key)) return std::nullopt;
+  if (!config.has(key)) return absent;
+  const double bound = config.number_or({key}, kDecayBound);
+  if (bound < 0) return bound;
+  config.fail(key, fmt::format("{:g} bounds no decay", bound), "write a negative number or null");
+}
+
 /// Sizes by the class's keys, or by those of linear_attn_config, which come first.
 GatedDeltaSpec read_delta(ConfigReader& config) {
   GatedDeltaSpec delta;
-  const bool unbounded = config.is_null("linear_lower_bound");
   delta.num_key_heads = config.size_or({"linear_num_heads"}, 64);
   delta.key_head_dim = config.size_or({"linear_head_dim"}, 128);
   delta.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
-  delta.decay_bound = unbounded ? 0 : config.number_or({"linear_lower_bound"}, kDecayBound);
+  std::optional<double> bound = read_decay_bound(config, "linear_lower_bound", kDecayBound);
   if (auto linear = config.object("linear_attn_config")) {
     delta.num_key_heads = linear->size_or({"num_heads"}, delta.num_key_heads);
     delta.key_head_dim = linear->size_or({"head_dim"}, delta.key_head_dim);
     delta.conv_kernel_dim = linear->size_or({"short_conv_kernel_size"}, delta.conv_kernel_dim);
-    const bool safe = linear->flag_or({"safe_gate"}, true);
-    if (linear->is_null("gate_lower_bound")) delta.decay_bound = 0;
-    delta.decay_bound = linear->number_or({"gate_lower_bound"}, delta.decay_bound);
-    if (safe && delta.decay_bound == 0) delta.decay_bound = kDecayBound;
+    bound = read_decay_bound(*linear, "gate_lower_bound", bound);
+    if (linear->flag_or({"safe_gate"}, true)) bound = bound.value_or(kDecayBound);
+    linear->ignore({"full_attn_layers", "kda_layers"});  // layer_types decides
     linear->finish();
   }
+  delta.decay_bound = bound.value_or(0);
   delta.num_value_heads = delta.num_key_heads;
   delta.value_head_dim = delta.key_head_dim;
   delta.decay = DeltaDecay::each_key_dim;
@@ -116,16 +125,18 @@ void read_glm5_experts(ConfigReader& config, StackSpec& stack) {
   config.expect_text("hidden_act", "silu");
   config.expect_number("swiglu_limit", 10);
   stack.ffn.activation = ActivationKind::clamped_silu;
-  spread_experts(config, stack, experts, 3);
+  config.ignore({"first_k_dense_replace"});
+  set_sparse_layers(config, stack, experts, 3);
 }
 
 /// Weights that the class keeps in float32.
 void keep_wide(WeightStorage& storage) {
   storage.rules.push_back(
       {.format = plain_format("float32"),
-       .kinds = {ModuleKind::linear, ModuleKind::router, ModuleKind::other},
+       .kinds = {ModuleKind::linear, ModuleKind::router, ModuleKind::convolution,
+                 ModuleKind::other},
        .weights = {"hyper_connection.base", "hyper_connection.scale", "delta.convolution.weight",
-                   "delta.dt_bias", "delta.a_log", "router.weight"}});
+                   "delta.dt_bias", "delta.a_log", "router.weight", "router.correction_bias"}});
 }
 
 void read_glm5_next(ConfigReader& config, ModelSpec& spec) {

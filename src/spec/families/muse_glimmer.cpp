@@ -60,9 +60,10 @@ void read_muse_glimmer(ConfigReader& config, ModelSpec& spec) {
   defaults.max_position_embeddings = 131072;
   defaults.norm_eps = 1e-5;
   defaults.norm.weight = NormWeight::one_plus;
-  if (config.has("hidden_activation")) config.ignore({"hidden_act"});
+  defaults.fixed_activation = read_activation(config, {"hidden_activation"}, ActivationKind::silu);
   read_decoder(config, spec, defaults);
-  config.expect_flag("attention_bias", false);  // which the class gives all but the gate
+  config.expect_flag("attention_bias",
+                     false);  // with true, all matrices but the gate's have biases
   read_muse_norms(config, spec);
   StackSpec& stack = *spec.decoder;
   AttentionSpec& attention = stack.self_attention;

@@ -142,7 +142,7 @@ TowerSpec read_glm_ocr_encoder(ConfigReader& vision) {
   return tower;
 }
 
-/// Adds a merger of `inner` features.
+/// Adds the merger, and checks its width.
 void finish_glm_ocr_tower(ConfigReader& vision, ModelSpec& spec, TowerSpec tower,
                           const GlmMerger& merger) {
   if (merger.out != spec.hidden_size) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "../common_keys.h"
 #include "../config_reader.h"
 #include "json_text.h"
 
@@ -18,12 +19,34 @@ bool takes_limits(const ModelSpec& spec) {
          image.interpolation != PositionInterpolation::bicubic;
 }
 
+/// Returns whether the preprocessor limits the visual tokens of an image.
+bool takes_token_limits(const ModelSpec& spec) {
+  if (!spec.tower) return false;
+  return spec.tower->rule == ImageRule::completed || spec.tower->rule == ImageRule::nearest_aspect;
+}
+
+void read_token_limits(ConfigReader& config, TowerSpec& tower) {
+  const std::int64_t side = product(config, "patch_size", tower.embedding.image->patch_size,
+                                    tower.projector.merged_side());
+  const std::int64_t pixels = product(config, "patch_size", side, side);
+  PixelLimits& limits = *tower.pixel_limits;
+  const auto limit = [&](std::string_view key, std::int64_t absent) {
+    return config.has(key) ? product(config, key, config.size({key}), pixels) : absent;
+  };
+  if (tower.rule == ImageRule::completed) limits.least = limit("min_image_tokens", limits.least);
+  limits.most = limit("max_image_tokens", limits.most);
+  if (limits.most < limits.least) {
+    config.fail("max_image_tokens", "is less than min_image_tokens", "use limits in order");
+  }
+}
+
 }  // namespace
 
 void read_pixel_limits(std::string_view json, const std::string& file, ModelSpec& spec) {
-  if (!takes_limits(spec)) return;
+  if (!takes_limits(spec) && !takes_token_limits(spec)) return;
   const nlohmann::json document = parse_json(json, file);
   ConfigReader config(document, file);
+  if (takes_token_limits(spec)) return read_token_limits(config, *spec.tower);
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   PixelLimits limits{0, kMost};
   if (config.is_object("size")) {

@@ -8,7 +8,7 @@
 namespace headroom::detail {
 namespace {
 
-constexpr double kRotaryNormEps = 1e-5;  // of every norm in these classes
+constexpr double kRotaryNormEps = 1e-5;  // of the layers' norms in these classes
 
 ImageSpec read_square_patches(ConfigReader& vision, std::string_view channels_key,
                               std::int64_t image_size) {

@@ -116,6 +116,7 @@ void read_text_object(ConfigReader& config, ModelSpec& spec, const Wrapper& wrap
 /// Published before text_config: the text model's keys stand beside vision_config.
 void read_text_beside(ConfigReader& config, ModelSpec& spec, std::string_view text_type) {
   const Family& family = *find_family(text_type);
+  config.use_class_sizes(text_type);
   spec.text_type = text_type;
   spec.head = family.classes.list.front().head(config);
   family.reader.read(config, spec);
