@@ -9,6 +9,7 @@
 #include "op_cost.h"
 #include "saved_biases.h"
 #include "saved_chunks.h"
+#include "visit.h"
 
 namespace headroom::detail {
 namespace {
@@ -144,8 +145,7 @@ class LedgerWriter : private BlockLedger {
     keep(node_->inputs[2], "index weight", rows * kActivationBytes);
     keep_new("index scores", op.pairs() * op.heads * kActivationBytes);
   }
-  void operator()(const KeySelect&) {}
-  void operator()(const PoolTokens&) {}
+  void operator()(const OneOf<KeySelect, PoolTokens, TimestepFeatures, TrainedShift> auto&) {}
   void operator()(const StreamWeights&) {
     const Expr elements = graph_.tensors[node_->output].elements();
     keep(node_->output, "stream weights", elements * kActivationBytes);
@@ -382,8 +382,6 @@ class LedgerWriter : private BlockLedger {
   void operator()(const TrainedScale& op) {
     keep(node_->inputs.front(), "unscaled", op.rows * op.width * kActivationBytes);
   }
-  void operator()(const TimestepFeatures&) {}
-  void operator()(const TrainedShift&) {}
   void operator()(const Modulation& op) {
     const Expr vector = op.batch * op.width * kActivationBytes;
     keep(node_->inputs[0], "unmodulated", op.elements() * kActivationBytes);

@@ -19,6 +19,42 @@ Expr first_rotary_of_index(const StackContext& stack) {
 
 }  // namespace
 
+/// Keys and choices of an indexer's pools of tokens.
+struct GraphBuilder::PoolSteps {
+  GraphBuilder& builder;
+  const StackContext& stack;
+
+  [[nodiscard]] bool cached() const { return stack.keys == KeySource::cache; }
+
+  /// One index key for each whole pool of tokens.
+  [[nodiscard]] TensorId keys(TensorId hidden) const {
+    const IndexerSpec& indexer = *stack.attention->indexer;
+    const Expr dim = dim_of_index(stack);
+    const CompressorParts parts{Part::attention_indexer,
+                                "attention.indexer",
+                                dim,
+                                {indexer.pool_size, CompressionOverlap::none},
+                                Symbol::compressed_keys,
+                                Symbol::new_compressed_keys};
+    const NormSpec spec{NormKind::layer_norm, true, indexer.key_norm_eps};
+    const TensorId rows = builder.norm(spec, "attention.indexer.key_norm",
+                                       Norm{spec, stack.rows(), dim, Integer{2} * dim},
+                                       builder.key_and_gate(stack, parts, hidden));
+    const TensorId pooled = builder.sum_windows(stack, parts, rows);
+    return cached() ? builder.cached_entries(parts, pooled) : pooled;
+  }
+
+  /// The mask of the tokens in the chosen pools.
+  [[nodiscard]] TensorId tokens(TensorId choice) const {
+    const Expr seen = cached() ? Expr(Symbol::visible_keys) : stack.tokens;
+    const Expr pools = builder.graph_.tensors[choice].shape.at(2);
+    return builder.emit(Part::attention_indexer, "attention.indexer.tokens",
+                        PoolTokens{kBatch, stack.tokens, pools, seen,
+                                   stack.attention->indexer->pool_size, stack.keys},
+                        {choice}, {}, {kBatch, stack.tokens, seen});
+  }
+};
+
 std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, TensorId hidden,
                                                  TensorId queries) {
   const auto& indexer = stack.attention->indexer;
@@ -35,8 +71,10 @@ std::optional<TensorId> GraphBuilder::key_choice(const StackContext& stack, Tens
   }
   const TensorId index = index_queries(stack, queries, first_rotary_of_index(stack));
   if (!indexer->pools()) return choose_keys(stack, hidden, index, index_keys(stack, hidden), 1);
-  const TensorId keys = pooled_index_keys(stack, hidden);
-  return pool_tokens(stack, choose_keys(stack, hidden, index, keys, indexer->pool_size));
+  const PoolSteps pools{*this, stack};
+  const TensorId choice = choose_keys(stack, hidden, index, pools.keys(hidden), indexer->pool_size);
+  key_choice_ = pools.tokens(choice);
+  return key_choice_;
 }
 
 TensorId GraphBuilder::index_queries(const StackContext& stack, TensorId queries,
@@ -85,33 +123,6 @@ TensorId GraphBuilder::index_keys(const StackContext& stack, TensorId hidden) {
       Part::attention_indexer, path + ".rotary",
       Rotary{row, first_rotary_of_index(stack), stack.heads.rope, stack.tokens, rope}, {keys});
   return cached_index_keys(stack, keys);
-}
-
-TensorId GraphBuilder::pooled_index_keys(const StackContext& stack, TensorId hidden) {
-  const IndexerSpec& indexer = *stack.attention->indexer;
-  const Expr dim = dim_of_index(stack);
-  const CompressorParts parts{Part::attention_indexer,
-                              "attention.indexer",
-                              dim,
-                              {indexer.pool_size, CompressionOverlap::none},
-                              Symbol::compressed_keys,
-                              Symbol::new_compressed_keys};
-  const NormSpec spec{NormKind::layer_norm, true, indexer.key_norm_eps};
-  const TensorId rows =
-      norm(spec, "attention.indexer.key_norm", Norm{spec, stack.rows(), dim, Integer{2} * dim},
-           key_and_gate(stack, parts, hidden));
-  const TensorId pooled = sum_windows(stack, parts, rows);
-  return stack.keys == KeySource::cache ? cached_entries(parts, pooled) : pooled;
-}
-
-TensorId GraphBuilder::pool_tokens(const StackContext& stack, TensorId choice) {
-  const bool cached = stack.keys == KeySource::cache;
-  const Expr keys = cached ? Expr(Symbol::visible_keys) : stack.tokens;
-  key_choice_ = emit(Part::attention_indexer, "attention.indexer.tokens",
-                     PoolTokens{kBatch, stack.tokens, graph_.tensors[choice].shape.at(2), keys,
-                                stack.attention->indexer->pool_size, stack.keys},
-                     {choice}, {}, {kBatch, stack.tokens, keys});
-  return *key_choice_;
 }
 
 TensorId GraphBuilder::choose_keys(const StackContext& stack, TensorId hidden, TensorId queries,

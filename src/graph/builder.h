@@ -335,10 +335,8 @@ class GraphBuilder : BuiltTensors {
   /// The scan over `operands`, to which it adds the cached state.
   TensorId scan(const StackContext& stack, const StateSpaceSpec& spec, const Expr& first_parameter,
                 std::vector<TensorId> operands);
-  /// Gate and norm of a scan's output.
   TensorId gated_scan(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned,
                       TensorId gate);
-  /// The norm of each of its groups in a scan's output.
   TensorId grouped_norm(const StackContext& stack, const StateSpaceSpec& spec, TensorId scanned);
   /// Convolves `input`, `[batch, tokens, channels]`, by the kernel, activation and bias of `op`.
   /// Ranks divide each of the channels' `parts` by itself.
@@ -370,10 +368,7 @@ class GraphBuilder : BuiltTensors {
   TensorId scaled_queries(const TemperatureScale& scale, Part part, const std::string& path,
                           TensorId queries);
   TensorId index_keys(const StackContext& stack, TensorId hidden);
-  /// One index key for each whole pool of tokens.
-  TensorId pooled_index_keys(const StackContext& stack, TensorId hidden);
-  /// The tokens of the pools that an indexer chooses.
-  TensorId pool_tokens(const StackContext& stack, TensorId choice);
+  struct PoolSteps;
   TensorId choose_keys(const StackContext& stack, TensorId hidden, TensorId queries, TensorId keys,
                        std::int64_t rate);
 
@@ -386,7 +381,6 @@ class GraphBuilder : BuiltTensors {
   void add_compressed_keys(const StackContext& stack, TensorId hidden, TensorId compressed,
                            AttentionOperands& operands);
   TensorId compress_keys(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
-  /// `[key | gate]` rows of the tokens, and their sums by windows.
   TensorId key_and_gate(const StackContext& stack, const CompressorParts& parts, TensorId hidden);
   TensorId sum_windows(const StackContext& stack, const CompressorParts& parts, TensorId rows);
   TensorId cached_entries(const CompressorParts& parts, TensorId pooled);
@@ -402,7 +396,6 @@ class GraphBuilder : BuiltTensors {
                           StreamWeights::Site site, TensorId streams);
   TensorId sum_streams(const StackContext& stack, const std::string& path, TensorId streams,
                        TensorId weights);
-  /// Hidden states of the streams behind the last layer.
   TensorId join_streams(const StackContext& stack, TensorId streams);
   TensorId update_streams(const StackContext& stack, const std::string& path, TensorId streams,
                           TensorId branch, TensorId weights);
@@ -482,7 +475,6 @@ class GraphBuilder : BuiltTensors {
   /// `symbol` if `value` is its value in this model, else the number `value`.
   [[nodiscard]] Expr sized(Symbol symbol, std::int64_t value) const;
   [[nodiscard]] HeadSizes head_sizes(const AttentionSpec& attention) const;
-  /// Width of the word embedding.
   [[nodiscard]] Expr embedding_width() const;
   [[nodiscard]] bool has_narrow_embedding() const { return spec_.embedding.embedding_size != 0; }
   /// Returns whether the word embeddings of `stack` are normed before they get positions.
@@ -490,7 +482,6 @@ class GraphBuilder : BuiltTensors {
   [[nodiscard]] bool training() const { return options_.phase == Phase::train; }
   /// True if this pass runs the image tower: a decode step finds its tokens in the KV-cache.
   [[nodiscard]] bool reads_images() const;
-  /// True if this pass runs the audio tower.
   [[nodiscard]] bool reads_sound() const;
 
   const ModelSpec& spec_;

@@ -37,9 +37,6 @@ class CallVisitor {
     return {elements(op.averages() ? KernelKind::residual_add : KernelKind::copy,
                      number(op.elements()))};
   }
-  Calls operator()(const VisualTokens& op) const {
-    return {elements(KernelKind::copy, number(op.elements()))};
-  }
   Calls operator()(const RelativePositionBias& op) const {
     return {elements(KernelKind::relative_position_bias, number(op.elements()))};
   }
@@ -59,7 +56,7 @@ class CallVisitor {
     gather.times = scores.times;
     return {projection, scores, gather};
   }
-  Calls operator()(const RelativeSinusoids& op) const {
+  Calls operator()(const OneOf<VisualTokens, RelativeSinusoids> auto& op) const {
     return {elements(KernelKind::copy, number(op.elements()))};
   }
   Calls operator()(const TransformerXlBias& op) const {
