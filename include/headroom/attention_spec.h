@@ -192,7 +192,6 @@ struct IndexerSpec {
   std::int64_t pool_size = 1;
 
   [[nodiscard]] bool pools() const noexcept { return pool_size > 1; }
-  [[nodiscard]] bool chooses_blocks() const noexcept { return block_size > 1; }
 };
 
 /// Tokens that an entry of compressed keys sums: those of its own window, or half of its features

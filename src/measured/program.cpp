@@ -18,19 +18,12 @@
 #include "step_builder.h"
 
 namespace headroom::measured {
-Bindings sizes_at(const Graph& graph, const Lengths& lengths, const RankContext* rank) {
-  Workload workload;
-  workload.batch_size = lengths.batch;
-  workload.seq_len = lengths.seq_len;
-  workload.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
-  workload.past_len = lengths.capacity - lengths.seq_len;
-  workload.images.totals = lengths.images;
-  workload.audio.totals = lengths.audio;
-  workload.global_tokens = lengths.global_tokens;
-  Bindings sizes = bindings_of(workload, graph);
-  // A step completes a compressed key or none, as the past grows.
-  if (graph.options.phase == Phase::decode) {
-    const auto most = [&](Integer rate) { return (lengths.seq_len + rate - 1) / rate; };
+Bindings sizes_of_steps(const Graph& graph, const Workload& last, PlannedSteps steps,
+                        const RankContext* rank) {
+  Bindings sizes = bindings_of(last, graph);
+  // Each of several decode steps completes a compressed key or none; the plan has room for one.
+  if (graph.options.phase == Phase::decode && steps == PlannedSteps::several) {
+    const auto most = [&](Integer rate) { return (last.seq_len + rate - 1) / rate; };
     const LayerTraits& traits = graph.traits;
     if (traits.indexed_rate > 1) {
       sizes.set(Symbol::new_compressed_keys, most(traits.indexed_rate));
@@ -39,8 +32,21 @@ Bindings sizes_at(const Graph& graph, const Lengths& lengths, const RankContext*
       sizes.set(Symbol::new_heavily_compressed_keys, most(traits.heavy_compression_rate));
     }
   }
-  set_token_shards(sizes, lengths.seq_len, graph.options.phase, rank);
+  set_token_shards(sizes, last.seq_len, graph.options.phase, rank);
   return sizes;
+}
+
+Bindings sizes_at(const Graph& graph, const Lengths& lengths, const RankContext* rank) {
+  Workload last;
+  last.batch_size = lengths.batch;
+  last.seq_len = lengths.seq_len;
+  last.enc_seq_len = std::max<std::int64_t>(1, lengths.enc_seq_len);
+  last.past_len = lengths.capacity - lengths.seq_len;
+  last.images.totals = lengths.images;
+  last.audio.totals = lengths.audio;
+  last.global_tokens = lengths.global_tokens;
+  const bool is_last = lengths.past == last.past_len;
+  return sizes_of_steps(graph, last, is_last ? PlannedSteps::one : PlannedSteps::several, rank);
 }
 
 namespace {

@@ -13,6 +13,7 @@
 
 #include "headroom/graph.h"
 #include "headroom/measurement.h"
+#include "headroom/workload.h"
 #include "inputs.h"
 #include "memory_plan.h"
 #include "rank_context.h"
@@ -50,7 +51,8 @@ class KvCache {
   std::int64_t bytes_ = 0;
 };
 
-/// Lengths of a run. A decode loop advances `past` between runs.
+/// Lengths of a run. A decode loop advances `past` between runs until the cache is full; where
+/// `past` and `seq_len` fill it at once, there is only one run.
 struct Lengths {
   std::int64_t batch = 1;
   std::int64_t seq_len = 0;
@@ -158,6 +160,13 @@ class Program {
   std::map<TensorId, AlignedVector<float>> gathered_outputs_;  ///< of all ranks' features
   std::chrono::nanoseconds receive_time_{0};
 };
+
+/// Steps that one program runs.
+enum class PlannedSteps { one, several };
+
+/// Binds all symbols of `graph` for every step up to `last`, which fills the cache.
+[[nodiscard]] Bindings sizes_of_steps(const Graph& graph, const Workload& last, PlannedSteps steps,
+                                      const RankContext* rank);
 
 /// Binds all symbols of `graph` at these lengths. Attention sees `capacity` keys, so the plan
 /// covers every step until the cache is full.

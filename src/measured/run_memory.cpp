@@ -11,6 +11,7 @@
 #include "headroom/graph.h"
 #include "headroom/storage.h"
 #include "memory_plan.h"
+#include "program.h"
 #include "quantization/group_format.h"
 #include "setting_format.h"
 #include "weight_layout.h"
@@ -110,19 +111,13 @@ bool has_encoder_input(const ModelSpec& spec) {
          spec.kind == ModelKind::encoder_decoder;
 }
 
-/// Sizes as `sizes_at` binds them once the cache is full: every tensor has room for all tokens.
-Bindings sizes_of_run(const Graph& graph, const PlannedRun& run) {
-  Workload full;
-  full.batch_size = run.workload.batch_size;
-  full.seq_len = run.workload.seq_len;
-  full.enc_seq_len = std::max<std::int64_t>(1, run.workload.enc_seq_len);
-  full.past_len = run.workload.past_len;
-  if (run.new_tokens > 1)
-    full.past_len = checked_int64(checked_add(full.past_len, run.new_tokens - 1));
-  full.global_tokens = run.workload.global_tokens;
-  full.images.totals = run.workload.images.totals;
-  full.audio.totals = run.workload.audio.totals;
-  return bindings_of(full, graph);
+/// Sizes of all steps of a run: its cache has room for all tokens.
+Bindings sizes_of_run(const Graph& graph, const PlannedRun& run, const RankContext* rank) {
+  Workload last = run.workload;
+  last.enc_seq_len = std::max<std::int64_t>(1, last.enc_seq_len);
+  if (run.new_tokens <= 1) return sizes_of_steps(graph, last, PlannedSteps::one, rank);
+  last.past_len = checked_int64(checked_add(last.past_len, run.new_tokens - 1));
+  return sizes_of_steps(graph, last, PlannedSteps::several, rank);
 }
 
 }  // namespace
@@ -157,8 +152,7 @@ RunMemory memory_of(const ModelSpec& spec, const PlannedRun& run, const RankCont
   GraphOptions options = graph_options(run.workload);
   options.latent = LatentAttention::absorbed;
   const Graph graph = graph_of_rank(build_graph(spec, options), rank);
-  Bindings sizes = sizes_of_run(graph, run);
-  set_token_shards(sizes, run.workload.seq_len, options.phase, rank);
+  const Bindings sizes = sizes_of_run(graph, run, rank);
   RunMemory memory;
   if (run.storage == HeldType::stored) {
     memory.weights = memory.loading = stored_weight_bytes(spec, graph);

@@ -115,8 +115,6 @@ std::vector<NamedTensor> Session::forward(const ModelInputs& inputs) {
   return std::move(collector).finish(*prefill);
 }
 
-namespace {}  // namespace
-
 std::optional<std::int64_t> first_long_sequence(const ModelSpec& spec) {
   const RopeSpec& rope = spec.position.rope;
   const bool switches = spec.position.is_rotary() && rope.scaling == RopeScalingKind::longrope;

@@ -126,6 +126,12 @@ std::int64_t ConfigReader::sum(std::string_view key, std::int64_t size, std::int
        "write a smaller number");
 }
 
+void ConfigReader::require_one_per_layer(std::string_view key, std::size_t entries,
+                                         std::int64_t num_layers, const std::string& hint) const {
+  if (static_cast<std::int64_t>(entries) == num_layers) return;
+  fail(key, fmt::format("has {} entries for {} layers", entries, num_layers), hint);
+}
+
 std::int64_t ConfigReader::size_or_of_class(Keys keys, std::int64_t otherwise) {
   if (const auto given = optional_size(keys)) return *given;
   note_filled(*keys.begin(), otherwise);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -138,6 +139,10 @@ class ConfigReader {
   [[nodiscard]] const UnreadKeys& unread() const { return *unread_; }
   /// Throws for the first key that was not read.
   void require_all_read() const;
+
+  /// Throws at `key`, a list, unless it has one entry for each layer.
+  void require_one_per_layer(std::string_view key, std::size_t entries, std::int64_t num_layers,
+                             const std::string& hint) const;
 
   /// Throws Error{invalid_input} at `key`.
   [[noreturn]] void fail(std::string_view key, const std::string& message,

@@ -229,11 +229,8 @@ std::vector<bool> read_rotary_layers(ConfigReader& config, std::int64_t num_laye
     rotary.push_back((layer + 1) % interval != 0);
   }
   if (named.empty()) return rotary;
-  if (std::ssize(named) != num_layers) {
-    config.fail("no_rope_layers",
-                fmt::format("has {} entries for {} layers", named.size(), num_layers),
-                "write 1 or 0 for each of num_hidden_layers");
-  }
+  config.require_one_per_layer("no_rope_layers", named.size(), num_layers,
+                               "write 1 or 0 for each of num_hidden_layers");
   for (std::size_t layer = 0; layer < named.size(); ++layer) rotary[layer] = named[layer] != 0;
   return rotary;
 }
@@ -247,11 +244,8 @@ std::vector<bool> read_full_attention_layers(ConfigReader& config, std::int64_t 
     for (std::int64_t layer = 0; layer < num_layers; ++layer) full.push_back(rule(layer));
     return full;
   }
-  if (std::ssize(types) != num_layers) {
-    config.fail("layer_types",
-                fmt::format("has {} entries for {} layers", types.size(), num_layers),
-                "write one type for each of num_hidden_layers");
-  }
+  config.require_one_per_layer("layer_types", types.size(), num_layers,
+                               "write one type for each of num_hidden_layers");
   for (const std::string& type : types) {
     full.push_back(type == "full_attention");
     if (!full.back() && std::ranges::find(others, type) == others.end()) {

@@ -136,11 +136,9 @@ void spread_experts(ConfigReader& config, StackSpec& stack, const ExpertsSpec& e
 void set_sparse_layers(ConfigReader& config, StackSpec& stack, const ExpertsSpec& experts,
                        std::int64_t dense) {
   const std::vector<std::string> types = config.texts("mlp_layer_types");
-  if (!types.empty() && std::ssize(types) != stack.num_layers) {
-    config.fail("mlp_layer_types",
-                fmt::format("has {} entries for {} layers", types.size(), stack.num_layers),
-                "write \"dense\" or \"sparse\" for each of num_hidden_layers");
-  }
+  if (!types.empty())
+    config.require_one_per_layer("mlp_layer_types", types.size(), stack.num_layers,
+                                 "write \"dense\" or \"sparse\" for each of num_hidden_layers");
   // Beside mlp_layer_types, a list marks the layers in the published form of the same config.
   const bool marks_again = !types.empty() && config.is_list("moe_layer_freq");
   if (!marks_again) config.expect_number("moe_layer_freq", 1);

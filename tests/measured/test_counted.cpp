@@ -286,6 +286,33 @@ TEST_CASE("images that cross-attention reads have equal counts, also in a decode
   }
 }
 
+TEST_CASE("decode steps that complete a compressed key have equal counts, and so have the others") {
+  auto pools = test::read_json(test::data_folder() / "families/glm5_next_text/config.json");
+  // So small that the pooled keys are part of the peak.
+  pools.update({{"hidden_size", 8}, {"index_head_dim", 32}, {"intermediate_size", 8}});
+  const auto windows = test::read_json(test::data_folder() / "families/deepseek_v4/config.json");
+  for (const auto& config : {pools, windows}) {
+    const ModelSpec spec = test::spec_of(config, "compressed");
+    const auto source = random_weights(1);
+    const Session session(
+        spec, *source,
+        {Backend::eigen, HeldType::float32, RowRange::both, 1, AttentionImplementation::eager});
+    for (const std::int64_t past : {5, 6, 7, 8, 9}) {
+      CAPTURE(past);
+      WorkloadRequest request;
+      request.phase = Phase::decode;
+      request.dtype = DType::float32;
+      request.past_len = past;
+      const Workload step = resolve(request, spec);
+      const RunCounts run = count_run(session, step);
+      const Figures counted = test::count(spec, step).figures;
+      CHECK(run.matrix_flops == counted.forward.matrix_flops);
+      CHECK(run.kv_cache_bytes == counted.kv_cache_bytes);
+      CHECK(run.arena_peak_bytes == counted.peak_activation_bytes);
+    }
+  }
+}
+
 TEST_CASE("image towers have equal counts") {
   for (const char* const name :
        {"llava", "paligemma", "gemma3", "internvl", "idefics3", "mistral3", "qwen2_vl",

@@ -6,6 +6,7 @@
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../kimi_delta.h"
 #include "../state_space.h"
 #include "bailing.h"
 
@@ -22,28 +23,19 @@ DecoderDefaults ling_defaults() {
 /// Layers with delta attention have as many heads as the others, of `head_dim`, unless the keys
 /// that transformers writes say otherwise.
 void read_ling_delta_layers(ConfigReader& config, StackSpec& stack, std::int64_t head_dim) {
-  GatedDeltaSpec delta;
-  delta.num_key_heads =
-      config.size_or({"linear_num_heads"}, stack.self_attention.num_attention_heads);
-  delta.num_value_heads = delta.num_key_heads;
-  delta.key_head_dim = head_dim;
-  delta.value_head_dim = head_dim;
+  KimiDeltaSizes sizes;
+  sizes.num_heads = config.size_or({"linear_num_heads"}, stack.self_attention.num_attention_heads);
+  sizes.head_dim = head_dim;
   const std::int64_t kernel = config.size_or({"short_conv_kernel_size"}, 4);
-  delta.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, kernel);
-  delta.decay = DeltaDecay::each_key_dim;
-  delta.gate = ActivationKind::sigmoid;
+  sizes.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, kernel);
+  GatedDeltaSpec delta = kimi_delta(sizes);
   const double bound = config.number_or({"kda_lower_bound"}, -5);
   if (config.flag_or({"kda_safe_gate"}, true)) delta.decay_bound = bound;
   const std::int64_t group = config.size_or({"layer_group_size"}, 6);
   const std::vector<bool> full =
       read_full_attention_layers(config, stack.num_layers, {"linear_attention"},
                                  [group](std::int64_t layer) { return (layer + 1) % group == 0; });
-  vary_layers(stack, full, [&](LayerVariant& variant) {
-    variant.self_attention.kind = AttentionKind::gated_delta;
-    variant.self_attention.gated_delta = delta;
-    variant.self_attention.latent.reset();
-    variant.self_attention.output_gate = ContextGate::none;
-  });
+  spread_kimi_delta(stack, full, delta);
 }
 
 /// Width of a delta layer's heads. In a config that transformers wrote, head_dim is that of the

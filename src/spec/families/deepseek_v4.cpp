@@ -43,11 +43,9 @@ LayerKinds read_named_kinds(ConfigReader& config, std::int64_t num_layers) {
     config.fail("compress_rates", "a rate of 1 compresses nothing", "use rates of at least 2");
   }
   const std::vector<std::string> names = config.texts("layer_types");
-  if (!names.empty() && std::ssize(names) != num_layers) {
-    config.fail("layer_types",
-                fmt::format("has {} entries for {} layers", names.size(), num_layers),
-                "name each of num_hidden_layers");
-  }
+  if (!names.empty())
+    config.require_one_per_layer("layer_types", names.size(), num_layers,
+                                 "name each of num_hidden_layers");
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     const bool every_second = layer > 2 && layer % 2 == 1;
     LayerKind kind = every_second ? LayerKind::indexed : LayerKind::compressed;
@@ -144,11 +142,9 @@ void read_attention(ConfigReader& config, ModelSpec& spec) {
 std::vector<bool> read_scored_layers(ConfigReader& config, std::int64_t num_layers) {
   const std::int64_t hashed = config.count_or({"num_hash_layers"}, 3);
   const std::vector<std::string> types = config.texts("mlp_layer_types");
-  if (!types.empty() && std::ssize(types) != num_layers) {
-    config.fail("mlp_layer_types",
-                fmt::format("has {} entries for {} layers", types.size(), num_layers),
-                "write \"hash_moe\" or \"moe\" for each of num_hidden_layers");
-  }
+  if (!types.empty())
+    config.require_one_per_layer("mlp_layer_types", types.size(), num_layers,
+                                 "write \"hash_moe\" or \"moe\" for each of num_hidden_layers");
   for (const std::string& type : types) {
     if (type == "moe" || type == "hash_moe") continue;
     config.fail("mlp_layer_types", fmt::format("\"{}\" is unknown", type),

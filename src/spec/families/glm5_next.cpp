@@ -8,6 +8,7 @@
 
 #include "../decoder.h"
 #include "../deepseek_layers.h"
+#include "../kimi_delta.h"
 #include "../quantization/formats.h"
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
@@ -23,11 +24,9 @@ constexpr double kDecayBound = -5;
 std::vector<bool> read_indexed_layers(ConfigReader& config, std::int64_t num_layers) {
   constexpr std::int64_t kPeriod = 4;
   const std::vector<std::string> types = config.texts("layer_types");
-  if (!types.empty() && std::ssize(types) != num_layers) {
-    config.fail("layer_types",
-                fmt::format("has {} entries for {} layers", types.size(), num_layers),
-                "write one type for each of num_hidden_layers");
-  }
+  if (!types.empty())
+    config.require_one_per_layer("layer_types", types.size(), num_layers,
+                                 "write one type for each of num_hidden_layers");
   std::vector<bool> indexed;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     if (types.empty()) {
@@ -96,26 +95,23 @@ std::optional<double> read_decay_bound(ConfigReader& config, std::string_view ke
 
 /// Sizes by the class's keys, or by those of linear_attn_config, which come first.
 GatedDeltaSpec read_delta(ConfigReader& config) {
-  GatedDeltaSpec delta;
-  delta.num_key_heads = config.size_or({"linear_num_heads"}, 64);
-  delta.key_head_dim = config.size_or({"linear_head_dim"}, 128);
-  delta.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
+  KimiDeltaSizes sizes;
+  sizes.num_heads = config.size_or({"linear_num_heads"}, 64);
+  sizes.head_dim = config.size_or({"linear_head_dim"}, 128);
+  sizes.conv_kernel_dim = config.size_or({"linear_conv_kernel_dim"}, 4);
   std::optional<double> bound = read_decay_bound(config, "linear_lower_bound", kDecayBound);
   if (auto linear = config.object("linear_attn_config")) {
-    delta.num_key_heads = linear->size_or({"num_heads"}, delta.num_key_heads);
-    delta.key_head_dim = linear->size_or({"head_dim"}, delta.key_head_dim);
-    delta.conv_kernel_dim = linear->size_or({"short_conv_kernel_size"}, delta.conv_kernel_dim);
+    sizes.num_heads = linear->size_or({"num_heads"}, sizes.num_heads);
+    sizes.head_dim = linear->size_or({"head_dim"}, sizes.head_dim);
+    sizes.conv_kernel_dim = linear->size_or({"short_conv_kernel_size"}, sizes.conv_kernel_dim);
     bound = read_decay_bound(*linear, "gate_lower_bound", bound);
     if (linear->flag_or({"safe_gate"}, true)) bound = bound.value_or(kDecayBound);
     linear->ignore({"full_attn_layers", "kda_layers"});  // layer_types decides
     linear->finish();
   }
+  GatedDeltaSpec delta = kimi_delta(sizes);
+  delta.projection_rank = sizes.head_dim;
   delta.decay_bound = bound.value_or(0);
-  delta.num_value_heads = delta.num_key_heads;
-  delta.value_head_dim = delta.key_head_dim;
-  delta.decay = DeltaDecay::each_key_dim;
-  delta.projection_rank = delta.key_head_dim;
-  delta.gate = ActivationKind::sigmoid;
   return delta;
 }
 
@@ -153,14 +149,7 @@ void read_glm5_next(ConfigReader& config, ModelSpec& spec) {
   read_latents(config, spec);
   const std::vector<bool> indexed = read_indexed_layers(config, stack.num_layers);
   read_pool_indexer(config, stack, indexed);
-  const GatedDeltaSpec delta = read_delta(config);
-  vary_layers(stack, indexed, [&](LayerVariant& variant) {
-    variant.self_attention.kind = AttentionKind::gated_delta;
-    variant.self_attention.gated_delta = delta;
-    variant.self_attention.latent.reset();
-    variant.self_attention.indexer.reset();
-    variant.self_attention.output_bias = false;
-  });
+  spread_kimi_delta(stack, indexed, read_delta(config));
   read_glm5_experts(config, stack);
   keep_wide(spec.storage);
 }

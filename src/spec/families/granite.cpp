@@ -2,8 +2,6 @@
 // and MoE (IBM, Granite 3.0 language models; arXiv 2408.13359).
 #include "granite.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <set>
 
@@ -64,10 +62,8 @@ void read_layer_thetas(ConfigReader& config, ModelSpec& spec) {
   const std::vector<double> thetas = config.numbers(kKey);
   if (thetas.empty()) return;
   StackSpec& stack = *spec.decoder;
-  if (std::ssize(thetas) != stack.num_layers) {
-    config.fail(kKey, fmt::format("has {} entries for {} layers", thetas.size(), stack.num_layers),
-                "write one base for each of num_hidden_layers");
-  }
+  config.require_one_per_layer(kKey, thetas.size(), stack.num_layers,
+                               "write one base for each of num_hidden_layers");
   for (const double theta : std::set<double>(thetas.begin(), thetas.end())) {
     if (theta < 0) config.fail(kKey, "has a base below 0", "write 0 for a layer without RoPE");
     if (theta == spec.position.rope.theta) continue;

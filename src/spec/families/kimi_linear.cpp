@@ -10,6 +10,7 @@
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "../kimi_delta.h"
 #include "../towers/tower_names.h"
 #include "../towers/towers.h"
 #include "../towers/wrapper.h"
@@ -78,29 +79,20 @@ std::vector<bool> read_full_layers(ConfigReader& config, std::optional<ConfigRea
 
 void read_kimi_delta_layers(ConfigReader& config, StackSpec& stack) {
   auto linear = config.object("linear_attn_config");
-  GatedDeltaSpec delta;
-  delta.num_key_heads =
+  KimiDeltaSizes sizes;
+  sizes.num_heads =
       linear ? linear->size({"num_heads"}) : config.size_or_of_class({"linear_num_heads"}, 32);
-  delta.key_head_dim =
+  sizes.head_dim =
       linear ? linear->size({"head_dim"}) : config.size_or_of_class({"linear_head_dim"}, 128);
-  delta.conv_kernel_dim = linear ? linear->size({"short_conv_kernel_size"})
+  sizes.conv_kernel_dim = linear ? linear->size({"short_conv_kernel_size"})
                                  : config.size_or_of_class({"linear_conv_kernel_dim"}, 4);
-  delta.num_value_heads = delta.num_key_heads;
-  delta.value_head_dim = delta.key_head_dim;
-  delta.decay = DeltaDecay::each_key_dim;
-  delta.projection_rank = delta.key_head_dim;
-  delta.gate = ActivationKind::sigmoid;
+  GatedDeltaSpec delta = kimi_delta(sizes);
+  delta.projection_rank = sizes.head_dim;
   if (linear) {
     delta.full_rank_gate = linear->flag_or({"use_full_rank_gate"}, false);
     delta.decay_bound = linear->number_or({"gate_lower_bound"}, 0);
   }
-  const std::vector<bool> full = read_full_layers(config, linear, stack.num_layers);
-  vary_layers(stack, full, [&](LayerVariant& variant) {
-    variant.self_attention.kind = AttentionKind::gated_delta;
-    variant.self_attention.gated_delta = delta;
-    variant.self_attention.latent.reset();
-    variant.self_attention.output_gate = ContextGate::none;
-  });
+  spread_kimi_delta(stack, read_full_layers(config, linear, stack.num_layers), delta);
   if (linear) linear->finish();
 }
 

@@ -43,10 +43,8 @@ std::vector<std::int64_t> read_heads_by_layer(ConfigReader& config, const StackS
   if (heads.empty()) {
     heads.assign(static_cast<std::size_t>(stack.num_layers), attention.num_attention_heads);
   }
-  if (std::ssize(heads) != stack.num_layers) {
-    config.fail(kHeads, fmt::format("has {} entries for {} layers", heads.size(), stack.num_layers),
-                "write one number of heads for each of num_hidden_layers");
-  }
+  config.require_one_per_layer(kHeads, heads.size(), stack.num_layers,
+                               "write one number of heads for each of num_hidden_layers");
   for (const std::int64_t count : heads) {
     if (count > 0 && count % attention.num_key_value_heads == 0) continue;
     config.fail(kHeads,
@@ -87,10 +85,8 @@ std::vector<bool> read_sparse_layers(ConfigReader& config, std::int64_t num_laye
   std::vector<bool> routed(static_cast<std::size_t>(num_layers), true);
   routed.front() = false;
   if (types.empty()) return routed;
-  if (std::ssize(types) != num_layers) {
-    config.fail(kFfnTypes, fmt::format("has {} entries for {} layers", types.size(), num_layers),
-                "write \"dense\" or \"sparse\" for each of num_hidden_layers");
-  }
+  config.require_one_per_layer(kFfnTypes, types.size(), num_layers,
+                               "write \"dense\" or \"sparse\" for each of num_hidden_layers");
   for (std::size_t layer = 0; layer < types.size(); ++layer) {
     routed[layer] = types[layer] == "sparse";
     if (routed[layer] || types[layer] == "dense") continue;

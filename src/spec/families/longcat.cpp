@@ -6,6 +6,7 @@
 #include "../decoder.h"
 #include "../deepseek_layers.h"
 #include "../family.h"
+#include "reading_limits.h"
 
 namespace headroom::detail {
 namespace {
@@ -15,10 +16,10 @@ constexpr std::int64_t kHalves = 2;
 
 /// Attentions of all layers, which are listed one by one.
 std::int64_t read_halves(ConfigReader& config) {
-  constexpr std::int64_t kMostLayers = 50'000;
-  const std::int64_t layers = config.size({"num_layers"});
-  if (layers <= kMostLayers) return kHalves * layers;
-  config.fail("num_layers", "is more than 50000", "write the model's number of layers");
+  const std::int64_t layers = config.layers({"num_layers"});
+  if (layers <= kMostLayers / kHalves) return kHalves * layers;
+  config.fail("num_layers", fmt::format("is more than {}", kMostLayers / kHalves),
+              "write the model's number of layers");
 }
 
 /// The router also scores experts that return their input.

@@ -32,11 +32,8 @@ std::vector<bool> read_own_latents(ConfigReader& config, std::int64_t num_layers
   const std::vector<std::int64_t> sources = config.counts("kv_source_layers");
   std::vector<bool> own(static_cast<std::size_t>(num_layers), true);
   if (sources.empty()) return own;
-  if (std::ssize(sources) != num_layers) {
-    config.fail("kv_source_layers",
-                fmt::format("has {} entries for {} layers", sources.size(), num_layers),
-                "name a layer for each of num_hidden_layers");
-  }
+  config.require_one_per_layer("kv_source_layers", sources.size(), num_layers,
+                               "name a layer for each of num_hidden_layers");
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     const auto at = static_cast<std::size_t>(layer);
     const std::int64_t source = sources[at];

@@ -25,11 +25,8 @@ std::vector<bool> read_muse_rotary_layers(ConfigReader& config, const ModelSpec&
     for (std::int64_t left = layers; left-- > 0;) rotary.push_back(left % kFullPeriod != 0);
     return rotary;
   }
-  if (std::ssize(thetas) != layers) {
-    config.fail("layer_rope_theta",
-                fmt::format("has {} entries for {} layers", thetas.size(), layers),
-                "write one base for each of num_hidden_layers");
-  }
+  config.require_one_per_layer("layer_rope_theta", thetas.size(), layers,
+                               "write one base for each of num_hidden_layers");
   for (const double theta : thetas) {
     if (theta != 0 && theta != spec.position.rope.theta) {
       config.fail("layer_rope_theta",

@@ -114,11 +114,8 @@ std::vector<LayerBlock> read_blocks(ConfigReader& config, const ModelSpec& spec)
     ffn.finish();
     block.finish();
   }
-  if (std::ssize(layers) != stack.num_layers) {
-    config.fail("block_configs",
-                fmt::format("has {} entries for {} layers", layers.size(), stack.num_layers),
-                "write one for each of num_hidden_layers");
-  }
+  config.require_one_per_layer("block_configs", layers.size(), stack.num_layers,
+                               "write one for each of num_hidden_layers");
   return layers;
 }
 

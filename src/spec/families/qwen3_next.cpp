@@ -117,11 +117,9 @@ std::vector<LaraLayer> read_lara_layers(ConfigReader& config, std::int64_t num_l
   constexpr LaraLayer kPattern[] = {LaraLayer::delta, LaraLayer::windowed, LaraLayer::delta,
                                     LaraLayer::full, LaraLayer::windowed};
   const std::vector<std::string> types = config.texts("layer_types");
-  if (!types.empty() && std::ssize(types) != num_layers) {
-    config.fail("layer_types",
-                fmt::format("has {} entries for {} layers", types.size(), num_layers),
-                "name each of num_hidden_layers");
-  }
+  if (!types.empty())
+    config.require_one_per_layer("layer_types", types.size(), num_layers,
+                                 "name each of num_hidden_layers");
   std::vector<LaraLayer> layers;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     if (types.empty()) {

@@ -26,10 +26,8 @@ struct Sizes {
 std::int64_t read_attention_layers(ConfigReader& vision, std::int64_t layers) {
   const std::vector<std::string> types = vision.texts("layer_types");
   if (types.empty()) return std::max<std::int64_t>(layers - 1, 0) / 2;
-  if (std::ssize(types) != layers) {
-    vision.fail("layer_types", fmt::format("has {} entries for {} layers", types.size(), layers),
-                "name each of num_hidden_layers");
-  }
+  vision.require_one_per_layer("layer_types", types.size(), layers,
+                               "name each of num_hidden_layers");
   const auto other = std::ranges::find_if(
       types, [](const std::string& type) { return type != "conv" && type != "full_attention"; });
   if (other != types.end()) {
