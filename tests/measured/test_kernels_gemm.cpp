@@ -9,6 +9,7 @@
 #include "gemm.h"
 #include "headroom/error.h"
 #include "kernel_data.h"
+#include "parallel.h"
 
 using namespace headroom;
 using namespace headroom::measured;
@@ -100,7 +101,7 @@ constexpr std::array kLayouts{RowRange::few, RowRange::many, RowRange::both};
 }  // namespace
 
 TEST_CASE("a linear layer equals the matrix product for every backend, layout and thread count") {
-  for (const int threads : {1, 2}) {
+  for (const int threads : {1, 2, 5}) {
     const Threads scope(threads);
     for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 33, 130}) {
       for (const Backend backend : kBackends) {
@@ -204,7 +205,7 @@ TEST_CASE("a linear layer works when the number of rows or threads changes") {
     const TwoPartLayer layer{64, 48, 32};
     const std::vector<double> expected = exact_linear(layer, Epilogue::none);
     PackedLinear linear(layer.parts(), layer.in, {.backend = backend, .typical_rows = 16});
-    for (const int threads : {2, 1, 2}) {
+    for (const int threads : {2, 1, 5, 2}) {
       const Threads scope(threads);
       for (const std::int64_t rows : {64, 1, 17, 64}) {
         std::vector<float> y(static_cast<std::size_t>(rows * layer.out));
@@ -214,6 +215,15 @@ TEST_CASE("a linear layer works when the number of rows or threads changes") {
       }
     }
   }
+}
+
+TEST_CASE("shares of 48 columns leave threads idle where there are few of them") {
+  CHECK(is_balanced(768, 48, 2));         // 8 shares each
+  CHECK(is_balanced(768, 48, 16));        // one each
+  CHECK_FALSE(is_balanced(144, 48, 2));   // 2 and 1
+  CHECK_FALSE(is_balanced(768, 48, 12));  // 2 or 1 each
+  CHECK_FALSE(is_balanced(4096, 48, 128));
+  CHECK(is_balanced(4096, 16, 128));  // 2 each
 }
 
 TEST_CASE("a linear layer rejects parts of mismatched sizes") {

@@ -135,16 +135,10 @@ void dispatch(const PanelProduct& product, RowOperands at, std::int64_t rows, Ra
 }
 
 /// Columns that threads share out in multiples of this: panels, or parts of them where panels
-/// would leave threads idle for a sixteenth of the time.
+/// would leave threads idle.
 std::int64_t granule_of(const WeightPanels& panels, std::int64_t threads) {
-  constexpr std::int64_t kMostIdle = 16;
   std::int64_t granule = panels.width;
-  while (granule % (2 * kLanes) == 0) {
-    const std::int64_t parts = ceil_div(panels.out, granule);
-    const std::int64_t idle = ceil_div(parts, threads) * threads - parts;
-    if (idle * kMostIdle <= parts) break;
-    granule /= 2;
-  }
+  while (granule % (2 * kLanes) == 0 && !is_balanced(panels.out, granule, threads)) granule /= 2;
   return granule;
 }
 

@@ -34,4 +34,12 @@ inline Range thread_range(std::int64_t total, std::int64_t granule = 1) {
   return partition(total, omp_get_num_threads(), omp_get_thread_num(), granule);
 }
 
+/// True if shares in multiples of `granule` leave threads idle for at most a sixteenth of the time.
+inline bool is_balanced(std::int64_t total, std::int64_t granule, std::int64_t threads) {
+  constexpr std::int64_t kMostIdle = 16;
+  const std::int64_t granules = (total + granule - 1) / granule;
+  const std::int64_t rounds = (granules + threads - 1) / threads;
+  return (rounds * threads - granules) * kMostIdle <= granules;
+}
+
 }  // namespace headroom::measured
