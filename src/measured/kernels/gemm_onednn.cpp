@@ -138,8 +138,7 @@ class OnednnKernel : public LinearKernel {
   [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() const override {
     if (stream_ != nullptr) return make_streaming_kernel(stream_);
     if (!blocks_) return nullptr;
-    return make_panel_kernel({weight_.data(), in_, out_, blocks_->width, blocks_->stride}, bias_,
-                             epilogue_);
+    return make_panel_kernel(panels(), bias_, epilogue_);
   }
 
  private:
@@ -154,9 +153,14 @@ class OnednnKernel : public LinearKernel {
     std::int64_t scratch_floats = 0;
   };
 
+  [[nodiscard]] WeightPanels panels() const {
+    return {weight_.data(), in_, out_, blocks_->width, blocks_->stride};
+  }
+
   /// Copies the weights into `layout`.
   void pack(const StackedWeights& weights, const memory::desc& layout) {
     weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
+    if (blocks_) place_panels(panels());
     weight_memory_ = memory(layout, engine_, weight_.data());
     StackedRows(weights).for_slices(kOutputs, [&](Range rows, const float* values) {
       const memory::dims sizes{in_, rows.size()};

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "headroom/expr.h"
 #include "linear_kernels.h"
+#include "memory_nodes.h"
 #include "parallel.h"
 #include "simd.h"
 
@@ -180,6 +182,13 @@ class PanelKernel : public LinearKernel {
 }  // namespace
 
 bool can_stream_panels(std::int64_t width) noexcept { return width > 0 && width % kLanes == 0; }
+
+void place_panels(const WeightPanels& panels) {
+  const std::int64_t columns = round_up(panels.out, kLanes);
+  const std::int64_t floats = columns * panels.stride / panels.width;
+  place_rows(std::as_bytes(std::span(panels.first, static_cast<std::size_t>(floats))), columns,
+             granule_of(panels, omp_get_max_threads()));
+}
 
 std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels& panels,
                                                 std::span<const float> bias, Epilogue epilogue) {

@@ -15,13 +15,6 @@ namespace {
 using simd::Floats;
 using simd::kLanes;
 
-/// Threads split columns in multiples of this: a multiple of the columns of every register block,
-/// or the values of a cache line where that would leave threads idle.
-std::int64_t granule_of(std::int64_t columns, std::int64_t threads) {
-  constexpr std::int64_t kWide = 48;
-  return is_balanced(columns, kWide, threads) ? kWide : kCacheLineFloats;
-}
-
 /// Rows of W per register block: as many as keep the sums in registers. With one row of x only
 /// reading matters; these numbers of concurrent streams read fastest.
 template <class Weight>
@@ -128,7 +121,7 @@ class StreamingKernel : public LinearKernel {
       const float* const part = interleave(x + row * stream_.in, some);
 #pragma omp parallel if (stream_.in * stream_.out >= kSerialElements)
       dispatch(stream_, {part, y + row * stream_.out}, some,
-               thread_range(stream_.out, granule_of(stream_.out, omp_get_num_threads())));
+               thread_range(stream_.out, stream_granule(stream_.out, omp_get_num_threads())));
     }
   }
 

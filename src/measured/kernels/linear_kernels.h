@@ -68,6 +68,9 @@ struct WeightPanels {
 /// Returns whether panels of this width are whole vectors.
 [[nodiscard]] bool can_stream_panels(std::int64_t width) noexcept;
 
+/// Puts panels that are not yet written on the nodes of the threads that stream them.
+void place_panels(const WeightPanels& panels);
+
 /// Streams W once for up to three rows of x, from panels and a bias that another kernel holds and
 /// this one must not outlive. `can_stream_panels` must hold of the panels.
 std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels& panels,

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <type_traits>
 
 #include "aligned.h"
@@ -13,6 +14,7 @@
 #include "cache_line.h"
 #include "headroom/expr.h"
 #include "linear_kernels.h"
+#include "memory_nodes.h"
 #include "parallel.h"
 #include "simd.h"
 #include "source_rows.h"
@@ -113,6 +115,25 @@ float to_float(Weight weight) {
   }
 }
 
+/// Threads split the outputs of a stream in multiples of this: a multiple of the outputs of every
+/// register block, or the values of a cache line where that would leave threads idle.
+inline std::int64_t stream_granule(std::int64_t outputs, std::int64_t threads) {
+  constexpr std::int64_t kWide = 48;
+  return is_balanced(outputs, kWide, threads) ? kWide : kCacheLineFloats;
+}
+
+/// Puts each slice's outputs on the nodes of the threads that read them.
+template <class Weight>
+void place_stream(const WeightStream<Weight>& stream) {
+  const std::int64_t granule = stream_granule(stream.out, omp_get_max_threads());
+  for (std::int64_t begin = 0; begin < stream.padded_in; begin += stream.slice_in) {
+    const Range slice = stream.slice(begin);
+    const auto first = static_cast<std::size_t>(stream.offset(slice, 0));
+    const auto count = static_cast<std::size_t>(slice.size() * stream.out);
+    place_rows(std::as_bytes(std::span(stream.weight).subspan(first, count)), stream.out, granule);
+  }
+}
+
 /// Slices of a stream: short ones are read fastest; whole rows are a plain matrix.
 enum class StreamSlices { short_ones, whole_rows };
 
@@ -127,6 +148,7 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   if (slices == StreamSlices::whole_rows) stream.slice_in = stream.padded_in;
   stream.epilogue = epilogue;
   stream.weight.resize(static_cast<std::size_t>(stream.out * stream.padded_in));
+  place_stream(stream);
   std::int64_t first = 0;
   for (const LinearPart& part : weights.parts) {
     const std::int64_t columns = std::ssize(part.weight) / stream.in;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "headroom/error.h"
+#include "memory_nodes.h"
 #include "source_rows.h"
 
 namespace headroom::measured::blocks {
@@ -41,6 +42,7 @@ BlockMatrix::BlockMatrix(const BlockPart& part, std::int64_t columns)
   }
   rows_ = bytes / row_bytes_;
   tiles_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+  place_rows(tiles_, tiles(), 1);
   if (rows_ % kLanes != 0) std::fill_n(tiles_.end() - tile_bytes(), tile_bytes(), std::byte{0});
   for_source_rows(part.blocks, part.source, rows_, kLanes, [&](Range rows) {
 #pragma omp parallel for schedule(static)

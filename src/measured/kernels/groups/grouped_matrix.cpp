@@ -5,6 +5,7 @@
 
 #include "../source_rows.h"
 #include "headroom/error.h"
+#include "memory_nodes.h"
 
 namespace headroom::measured::groups {
 namespace {
@@ -70,6 +71,7 @@ GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, SourceMemory source,
       order_(weights.order.begin(), weights.order.end()) {
   if (!fills_words(weights)) throw Error(ErrorCode::internal, "groups do not fill whole words");
   codes_.resize(static_cast<std::size_t>(tiles() * tile_bytes()));
+  place_rows(codes_, tiles(), 1);
   if (rows_ % kLanes != 0) std::fill_n(codes_.end() - tile_bytes(), tile_bytes(), std::byte{0});
   for_source_rows(weights.codes, source, rows_, kLanes, [&](Range rows) {
 #pragma omp parallel for schedule(static)
