@@ -135,6 +135,8 @@ integration_test(multimodal bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh $<TARGE
 integration_test(multimodal.sound bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh
   $<TARGET_FILE:headroom> ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/voxtral.config.json 24 sound)
 integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:headroom>)
+integration_test(import_options bash ${CMAKE_CURRENT_LIST_DIR}/import_options.sh $<TARGET_FILE:headroom>
+  ${CMAKE_CURRENT_LIST_DIR}/data/imports)
 
 set(samples_run bash ${reports}/samples.sh $<TARGET_FILE:headroom>)
 integration_test(samples ${samples_run} --check)

@@ -143,10 +143,16 @@ struct ServeFigures {
   double mean_transfer_s = 0;    ///< of a prompt's cache to the replica that decodes
   double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation
   double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
+  /// Likewise, over the time to the last answer less what the fastest answer took.
+  double answers_per_s = 0;
   /// Requests that latencies leave out: the first of each user, which all arrive at once. 0 unless
   /// at least as many follow.
   std::int64_t warm_up_requests = 0;
 };
+
+/// True if answers come at less than nine tenths of the rate of arrivals: the queue then grows as
+/// long as requests come.
+[[nodiscard]] bool queue_grows(const ServeFigures& figures);
 
 /// Answer to targets.
 struct TargetVerdict {
@@ -220,9 +226,11 @@ struct ServeReport {
   bool searched = false;
   /// Of a search that tried fewer devices: the best plan on these, which misses the targets.
   std::optional<ServedPlan> closest_below;
-  std::optional<double> largest_rate;  ///< Poisson requests per second that meet the targets
-  std::string engine_command;          ///< of an engine that serves the first plan; empty: none
-  std::optional<Engine> engine;        ///< of that command
+  /// Most Poisson requests per second that meet the targets, and that are answered as fast as they
+  /// come. Empty also where the requests are too few to tell.
+  std::optional<double> largest_rate;
+  std::string engine_command;    ///< of an engine that serves the first plan; empty: none
+  std::optional<Engine> engine;  ///< of that command
   std::vector<std::string> notes;
 };
 
@@ -264,10 +272,10 @@ struct ServeMachinesReport {
                                                              const FixedDegrees& fixed,
                                                              const DeviceRange& range);
 
-/// The command of an engine that serves `choice` under the question's limits. Throws
+/// The command of an engine that serves `plan` under the question's limits. Throws
 /// Error{invalid_input} if the engine trains.
 [[nodiscard]] EngineCommand serving_command(Engine engine, const ServeQuestion& question,
-                                            const PlanChoice& choice);
+                                            const ServedPlan& plan);
 
 /// Reads a trace: one JSON object per line with `arrival_s`, `input_tokens` and `output_tokens`, or
 /// Mooncake's `timestamp` in milliseconds, `input_length`, `output_length` and, if given,

@@ -69,10 +69,25 @@ void set_limits(const ServeCommand& command, ServeQuestion& question) {
   question.limits.batched_tokens = command.batched_tokens.value_or(known.batched_tokens);
 }
 
+/// Throws Error{invalid_input} for options that change nothing here.
+void refuse_options_without_effect(const ServeCommand& command) {
+  refuse_ignored_options(command.options);
+  if (command.question.targets.empty()) {
+    refuse_given(command.needs_targets, "needs a target",
+                 "add one, such as --ttft 500ms or --tpot 30ms");
+  }
+  if (command.users && command.requests && *command.requests < *command.users) {
+    throw_invalid_input(fmt::format("--requests {} is fewer than --users {}, who each send at "
+                                    "least one",
+                                    *command.requests, *command.users),
+                        "simulate several requests of each user, or fewer users");
+  }
+}
+
 /// Fills in what the options leave to the requests.
 ServeQuestion question_without_plan(ServeCommand& command) {
   PlanOptions& options = command.options;
-  refuse_ignored_options(options);
+  refuse_options_without_effect(command);
   ServeQuestion question = command.question;
   question.traffic.arrivals = arrivals_of(command);
   question.speculation = speculation_of(command);
@@ -145,7 +160,7 @@ std::vector<ServeQuestion> questions_of(ServeCommand& command) {
 /// Adds the command that --engine asks for, for the first plan.
 void add_engine_command(std::optional<Engine> engine, ServeReport& report) {
   if (!engine) return;
-  EngineCommand command = serving_command(*engine, report.question, report.plans.front().choice);
+  EngineCommand command = serving_command(*engine, report.question, report.plans.front());
   for (const std::string& note : command.notes) {
     report.notes.push_back(fmt::format("{}: {}", info(*engine).name, note));
   }

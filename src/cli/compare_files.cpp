@@ -1,6 +1,11 @@
 // Comparisons of runs in files.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <string_view>
+
 #include "command_line.h"
 #include "compare_command.h"
 #include "efficiency_options.h"
@@ -16,9 +21,53 @@
 namespace headroom::cli {
 namespace {
 
+/// Options of the command that were given, by name: "--batch".
+std::vector<Option> given_options(const CompareCommand& command,
+                                  std::initializer_list<std::string_view> names) {
+  std::vector<Option> found;
+  const RunOptions& run = command.run_options;
+  for (const auto* options : {&command.workload, &run.generate_only, &run.others}) {
+    std::ranges::copy_if(*options, std::back_inserter(found), [&](const Option& option) {
+      return option.is_given() && std::ranges::find(names, option.name()) != names.end();
+    });
+  }
+  return found;
+}
+
+/// A run in a file was measured once, on its machine.
+void refuse_measuring_options(const CompareCommand& command) {
+  const char* const reason = "has no effect on a run in a file";
+  refuse_given(given_options(command, {"--runs"}), reason, "leave it out");
+  if (command.machine == CompareCommand{}.machine) return;
+  refuse_given(given_options(command, {"--threads", "--backend"}), reason,
+               "leave it out: it concerns processors that headroom calibrated");
+}
+
+/// Throws Error{invalid_input} for a given option whose value the file states.
+void refuse_stated_options(const RunIdentity& identity, const CompareCommand& command) {
+  const auto refuse = [&](bool is_stated, std::string_view name) {
+    if (!is_stated) return;
+    refuse_given(given_options(command, {name}), "is stated by the imported file", "leave it out");
+  };
+  refuse(identity.phase.has_value(), "--phase");
+  refuse(identity.batch_size.has_value(), "--batch");
+  refuse(identity.seq_len.has_value(), "--seq");
+  refuse(identity.enc_seq_len.has_value(), "--enc-seq");
+  refuse(identity.past_len.has_value(), "--past");
+  refuse(identity.new_tokens.has_value(), "--new-tokens");
+}
+
+/// All requests of an offline run come at once; the options may say how many ran together.
+void apply_requests(const ComparedRun& measured, CompareCommand& command) {
+  const RunIdentity& identity = measured.identity;
+  if (!measured.time_of_all_requests || identity.batch_size || !identity.requests) return;
+  if (given_options(command, {"--batch"}).empty()) command.request.batch_size = *identity.requests;
+}
+
 /// Replaces the command's options by what the imported file states of its run; what it does not
 /// state must be given.
 void apply_identity(const RunIdentity& identity, CompareCommand& command) {
+  refuse_stated_options(identity, command);
   if (identity.phase) command.run.phase = *identity.phase;
   if (identity.batch_size) command.request.batch_size = *identity.batch_size;
   if (identity.seq_len) command.request.seq_len = identity.seq_len;
@@ -45,6 +94,7 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
 
 Comparison compare_one(ComparedRun measured, CompareCommand command) {
   apply_identity(measured.identity, command);
+  apply_requests(measured, command);
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
@@ -143,6 +193,11 @@ std::vector<Comparison> compare_import(const CompareCommand& command) {
   const std::string& file = command.import_file;
   const std::string text = detail::read_text_file(file);
   if (is_engine_log(text)) return {compare_log(text, command)};
+  refuse_measuring_options(command);
+  if (!command.variations.empty()) {
+    throw_invalid_input("an imported run has one value of each setting",
+                        "give options one value each");
+  }
   std::vector<Comparison> comparisons;
   for (ComparedRun& measured : import_runs(text, file)) {
     comparisons.push_back(compare_one(std::move(measured), command));

@@ -49,15 +49,27 @@ void add_purpose(Command command, PlanOptions& options) {
       .group(kLoadGroup);
 }
 
-void add_load(Command command, PlanOptions& options) {
+/// Help of the options of a load.
+struct LoadWords {
+  const char* batch_size;
+  const char* seq_len;
+};
+
+constexpr LoadWords kAnyLoad{
+    "Batch size over all replicas (serving: 1; training: one per replica)",
+    "Tokens per sequence; serving: context length to reserve (4096, or the model's positions if "
+    "fewer)"};
+constexpr LoadWords kTrainingRun{
+    "Sequences of a step, over all replicas (as many as have 16 Mi tokens)",
+    "Tokens per sequence (4096, or the model's positions if fewer)"};
+
+void add_load(Command command, PlanOptions& options, const LoadWords& words) {
   add_count(
       command, "--batch,-b", kDegrees, [&](std::int64_t n) { options.batch_size = n; },
-      "Batch size over all replicas (serving: 1; training: one per replica)")
+      words.batch_size)
       .group(kLoadGroup);
   add_count(
-      command, "--seq,-s", kDegrees, [&](std::int64_t n) { options.seq_len = n; },
-      "Tokens per sequence; serving: context length to reserve (4096, or the model's positions if "
-      "fewer)")
+      command, "--seq,-s", kDegrees, [&](std::int64_t n) { options.seq_len = n; }, words.seq_len)
       .group(kLoadGroup);
   add_tower_options(command, options.query);
   add_choice(command, "--attention", options.attention, attention_choices(),
@@ -68,14 +80,6 @@ void add_load(Command command, PlanOptions& options) {
 void add_degrees(Command command, PlanOptions& options) {
   FixedDegrees& fixed = options.fixed;
   (void)add_degree(command, "--tp", fixed.tensor, "Tensor parallelism: shards heads and FFNs");
-  const auto set_sequence = [&fixed](const std::string& word) {
-    fixed.sequence = parse_sequence_parallel("--sp", word);
-  };
-  command
-      .add_optional_text("--sp", "on|off", set_sequence,
-                         "Sequence parallelism outside the tensor-parallel GEMMs (off; --sp alone "
-                         "is on)")
-      .group(kPlanGroup);
   (void)add_degree(command, "--pp", fixed.pipeline, "Pipeline stages");
   (void)add_degree(command, "--dp", fixed.data,
                    "Data parallelism: replicas (the remaining devices)");
@@ -103,6 +107,14 @@ void add_degrees(Command command, PlanOptions& options) {
 
 void add_training_degrees(Command command, PlanOptions& options) {
   FixedDegrees& fixed = options.fixed;
+  const auto set_sequence = [&fixed](const std::string& word) {
+    fixed.sequence = parse_sequence_parallel("--sp", word);
+  };
+  command
+      .add_optional_text("--sp", "on|off", set_sequence,
+                         "Sequence parallelism outside the tensor-parallel GEMMs (off; --sp alone "
+                         "is on)")
+      .group(kPlanGroup);
   (void)add_degree(command, "--cp", fixed.context, "Context parallelism: shards each sequence");
   (void)add_degree(command, "--interleave", fixed.interleave, "Model chunks per pipeline rank");
   const Choices<PipelineSchedule> schedules{{"1f1b", PipelineSchedule::one_forward_one_backward},
@@ -375,7 +387,7 @@ void add_engine(Command command, PlanOptions& options) {
 void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
   add_model_and_machine(command, options, need);
   add_purpose(command, options);
-  add_load(command, options);
+  add_load(command, options, kAnyLoad);
   add_stored_type(command, options);
   add_types(command, options);
   (void)add_machine(command, options, need);
@@ -393,7 +405,7 @@ void add_plan_options(Command command, PlanOptions& options, MachineNeed need) {
 void add_training_plan_options(Command command, PlanOptions& options) {
   options.query.purpose = Purpose::train;
   add_model_and_machine(command, options, MachineNeed::required);
-  add_load(command, options);
+  add_load(command, options, kTrainingRun);
   add_types(command, options);
   (void)add_machine(command, options, MachineNeed::required);
   add_degrees(command, options);

@@ -221,6 +221,17 @@ void apply_types(const PlanOptions& options, const ModelSpec& spec, PlanQuery& q
   query.kv_dtype = counted_type(options.kv_cache, kv_dtype).value_or(kv_dtype);
 }
 
+/// Throws Error{invalid_input} for a cache that is reserved for fewer tokens than a sequence has;
+/// searches over lengths raise it.
+void require_reservation(const PlanQuestion& question) {
+  const std::optional<std::int64_t>& reserved = question.query.kv_cache.capacity;
+  const std::int64_t tokens = question.load.seq_len;
+  if (!reserved || *reserved >= tokens) return;
+  throw_invalid_input(fmt::format("--kv-capacity {} is smaller than the {} tokens of a sequence",
+                                  *reserved, tokens),
+                      fmt::format("give it {} or more, or take shorter sequences", tokens));
+}
+
 }  // namespace
 
 PlanQuestion question_without_machine(const PlanOptions& options) {
@@ -243,6 +254,7 @@ PlanQuestion question_without_machine(const PlanOptions& options) {
   note_replaced_types(options, question.notes);
   question.devices = options.count.value();
   set_lengths(options, question);
+  require_reservation(question);
   question.load.batch_size = options.batch_size.value_or(default_batch(options));
   return question;
 }

@@ -143,20 +143,20 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   const auto set_percentile = [&targets](const std::string& text) {
     targets.percentile = parse_positive("--percentile", text, kHighestPercentile);
   };
-  root.add_text("--percentile", "P", set_percentile,
-                "Percentage of requests that must meet the targets (99)")
-      .group(kTargetGroup);
+  const auto needs = [&](Option option) {
+    command->needs_targets.push_back(option.group(kTargetGroup));
+  };
+  needs(root.add_text("--percentile", "P", set_percentile,
+                      "Percentage of requests that must meet the targets (99)"));
   const Choices<TargetSteps> steps{{"predicted", TargetSteps::predicted},
                                    {"slowest", TargetSteps::slowest}};
-  add_choice(root, "--targets-for", targets.steps, steps,
-             "Step times at which the targets must be met: as predicted, or the slowest of nine of "
-             "ten runs (predicted)")
-      .group(kTargetGroup);
-  add_count(
+  needs(add_choice(root, "--targets-for", targets.steps, steps,
+                   "Step times at which the targets must be met: as predicted, or the slowest of "
+                   "nine of ten runs (predicted)"));
+  needs(add_count(
       root, "--most-devices", kMostSearched,
       [command](std::int64_t n) { command->most_devices = n; },
-      "Maximum devices to search, with targets and without --count (64)")
-      .group(kTargetGroup);
+      "Maximum devices to search, with targets and without --count (64)"));
   root.add_list(
           "--machines", "MACHINES", [command](const auto& words) { command->machines = words; },
           "Machines to compare by the fewest devices that meet the targets: names, parts of names, "

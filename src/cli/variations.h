@@ -22,6 +22,9 @@ class Variations {
   /// Takes the values of the setting `key`: assigns the only one, or remembers several.
   void set(const std::string& key, std::vector<std::int64_t> values, const Assign& assign);
 
+  /// True if no setting has several values.
+  [[nodiscard]] bool empty() const noexcept { return axes_.empty(); }
+
   /// Calls `visit` once per combination of values, after assigning them. The last setting varies
   /// fastest. Throws Error{invalid_input} for more combinations than a report can hold.
   void for_each(const std::function<void(const VariedValues&)>& visit) const;

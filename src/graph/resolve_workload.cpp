@@ -315,6 +315,17 @@ WorkloadRequest prompt_request(WorkloadRequest request) {
   return request;
 }
 
+namespace {
+
+/// Of a decode step, as many as leave positions for its tokens.
+std::int64_t default_past(const Workload& workload, const ModelSpec& spec) {
+  if (workload.phase != Phase::decode) return 0;
+  const std::int64_t positions = positions_of(spec.position).value_or(kDefaultLength);
+  return std::clamp<std::int64_t>(positions - workload.seq_len, 0, kDefaultPast);
+}
+
+}  // namespace
+
 Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   validate(request, spec);
   Workload workload;
@@ -325,7 +336,7 @@ Workload resolve(const WorkloadRequest& request, const ModelSpec& spec) {
   workload.sample = detail::resolve_sample(request, spec);
   workload.seq_len = resolve_seq_len(request, spec, workload);
   workload.enc_seq_len = encoded_length(request, workload, spec);
-  workload.past_len = request.past_len.value_or(request.phase == Phase::decode ? kDefaultPast : 0);
+  workload.past_len = request.past_len.value_or(default_past(workload, spec));
   workload.dtype = resolve_dtype(request, spec);
   workload.kv_dtype = request.kv_dtype.value_or(stated_kv_dtype(spec).value_or(workload.dtype));
   workload.weights = request.weights;

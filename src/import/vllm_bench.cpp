@@ -37,8 +37,8 @@ ComparedRun from_throughput(const JsonFields& fields) {
   run.time_of_all_requests = true;
   run.amounts[Quantity::time_s] = fields.positive("elapsed_time");
   run.note = fmt::format(
-      "the time is that of all requests, in batches of the engine's choice: set {} to the number "
-      "that ran at once",
+      "the time is that of all requests, in batches of the engine's choice: predicted as one "
+      "batch, unless {} is the number that ran at once",
       Setting::batch_size);
   return run;
 }

@@ -4,9 +4,11 @@
 #include <tuple>
 #include <utility>
 
+#include "arrivals.h"
 #include "headroom/error.h"
 #include "headroom/no_plan_fits.h"
 #include "headroom/serve.h"
+#include "question_notes.h"
 #include "simulation.h"
 #include "size_search.h"
 
@@ -16,11 +18,8 @@ namespace {
 /// Runner-up plans in a report.
 constexpr std::size_t kKept = 5;
 
-/// Served below this fraction of the arrivals, the queue grows as long as requests come.
-constexpr double kServedFraction = 0.9;
-
 void add_notes(ServeReport& report) {
-  const std::vector<std::string>& asked = report.question.plan.notes;
+  const std::vector<std::string> asked = detail::notes_of(report.question.plan);
   report.notes.insert(report.notes.begin(), asked.begin(), asked.end());
   const auto* const trace = std::get_if<TraceArrivals>(&report.question.traffic.arrivals);
   if (trace != nullptr && trace->names_prefixes) {
@@ -31,12 +30,11 @@ void add_notes(ServeReport& report) {
   if (report.plans.empty()) return;
   const ServeFigures& figures = report.plans.front().figures;
   const bool open = !std::holds_alternative<UserArrivals>(report.question.traffic.arrivals);
-  if (open && figures.arrivals_per_s > 0 &&
-      figures.requests_per_s < kServedFraction * figures.arrivals_per_s) {
+  if (open && queue_grows(figures)) {
     report.notes.push_back(
         fmt::format("{:.3g} requests/s arrive but only {:.3g} are answered: the queue and "
                     "latencies keep growing",
-                    figures.arrivals_per_s, figures.requests_per_s));
+                    figures.arrivals_per_s, figures.answers_per_s));
   }
   if (figures.warm_up_requests > 0) {
     report.notes.emplace_back(
@@ -76,6 +74,16 @@ Planner planner_of(const ServeQuestion& question) {
   return planner;
 }
 
+/// Throws Error{invalid_input} for a target that no request has a latency for.
+void require_targets_apply(const ServeQuestion& question) {
+  if (!question.targets.tpot_s) return;
+  const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
+  const auto longest = std::ranges::max(requests, {}, &ServeRequest::output_tokens);
+  if (longest.output_tokens > 1) return;
+  throw_invalid_input("no request has a TPOT: every answer has one token",
+                      "ask for longer answers, or leave out the target for TPOT");
+}
+
 [[noreturn]] void throw_no_room(const ServeQuestion& question, const DeviceRange& range) {
   const bool exact = range.least == range.most;
   const std::string devices =
@@ -88,6 +96,8 @@ Planner planner_of(const ServeQuestion& question) {
 }  // namespace
 
 ServeReport make_serve_report(ServeQuestion question, const PlanRequest& request) {
+  require_targets_apply(question);
+  question.plan.query = detail::query_of(question);
   ServeReport report;
   report.plans = {simulate(question, request.choice)};
   report.simulated = 1;
@@ -138,6 +148,8 @@ auto rank_of(const ServeReport& report) {
 
 ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
                               const DeviceRange& range) {
+  require_targets_apply(question);
+  question.plan.query = detail::query_of(question);
   if (auto report = searched_report(question, fixed, range)) return std::move(*report);
   throw_no_room(question, range);
 }
@@ -150,6 +162,7 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
     throw_invalid_input("machines are compared by the devices that meet targets",
                         "state a target for TTFT, TPOT or whole requests");
   }
+  require_targets_apply(questions.front());
   ServeMachinesReport report;
   report.question = questions.front();
   report.question.plan.rates = DeviceRates{};

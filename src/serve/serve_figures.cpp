@@ -68,6 +68,11 @@ std::optional<RunsThatMeet> runs_that_meet(const ServedPlan& plan, const Latency
   return verdict_of(*plan.fastest, targets).met() ? RunsThatMeet::some : RunsThatMeet::none;
 }
 
+bool queue_grows(const ServeFigures& figures) {
+  constexpr double kServedFraction = 0.9;
+  return figures.answers_per_s < kServedFraction * figures.arrivals_per_s;
+}
+
 TargetVerdict verdict_of(const ServeFigures& figures, const LatencyTargets& targets) {
   const auto keeps = [](const LatencySummary& latency, const std::optional<double>& limit) {
     return !limit || latency.at_target <= *limit;
@@ -119,26 +124,28 @@ void add_latencies(std::span<const Progress> progress, double percentile, ServeF
 }
 
 void add_throughput(const std::vector<Progress>& progress, ServeFigures& figures) {
+  const auto arrival_of = [](const Progress& one) { return one.request.arrival_s; };
   double input = 0;
   double output = 0;
-  double begin_s = progress.front().request.arrival_s;
-  double last_s = begin_s;
-  double end_s = 0;
   for (const Progress& one : progress) {
     input += static_cast<double>(one.request.input_tokens);
     output += static_cast<double>(one.request.output_tokens);
-    begin_s = std::min(begin_s, one.request.arrival_s);
-    last_s = std::max(last_s, one.request.arrival_s);
-    end_s = std::max(end_s, one.end_s);
   }
+  const auto [first, last] = std::ranges::minmax_element(progress, {}, arrival_of);
+  const double begin_s = arrival_of(*first);
+  const double end_s = std::ranges::max_element(progress, {}, &Progress::end_s)->end_s;
   figures.requests = static_cast<std::int64_t>(progress.size());
   figures.duration_s = end_s - begin_s;
   figures.requests_per_s = static_cast<double>(progress.size()) / figures.duration_s;
   figures.input_tokens_per_s = input / figures.duration_s;
   figures.output_tokens_per_s = output / figures.duration_s;
-  if (last_s > begin_s) {
-    figures.arrivals_per_s = static_cast<double>(progress.size() - 1) / (last_s - begin_s);
-  }
+  const double arrivals_s = arrival_of(*last) - begin_s;
+  if (arrivals_s <= 0) return;
+  const auto seconds_of = [](const Progress& one) { return one.end_s - one.request.arrival_s; };
+  const double fastest_s = seconds_of(*std::ranges::min_element(progress, {}, seconds_of));
+  const auto later = static_cast<double>(progress.size() - 1);
+  figures.arrivals_per_s = later / arrivals_s;
+  figures.answers_per_s = later / (figures.duration_s - fastest_s);
 }
 
 void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {

@@ -2,6 +2,7 @@
 // limits.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <variant>
 
 #include "headroom/serve.h"
@@ -20,12 +21,27 @@ std::string step_limit(Engine engine, std::int64_t tokens) {
     case Engine::tensorrt_llm:
       return fmt::format(" --max_num_tokens {}", tokens);
     case Engine::llama_cpp:
-      return fmt::format(" --ubatch-size {}", tokens);
+      return fmt::format(" --batch-size {} --ubatch-size {}", tokens, tokens);
     case Engine::megatron:
     case Engine::torchtitan:
       break;
   }
   return {};
+}
+
+/// Tokens of a block of the cache, by the engine's option; empty where it has none.
+std::string block_size(Engine engine, std::int64_t tokens) {
+  if (engine == Engine::vllm) return fmt::format(" --block-size {}", tokens);
+  return engine == Engine::sglang ? fmt::format(" --page-size {}", tokens) : std::string();
+}
+
+/// Sequences at once on a replica. vLLM refuses more than the tokens of a step (SchedulerConfig),
+/// and llama.cpp allocates the cache of all of them when it starts.
+std::int64_t sequences_of(Engine engine, const SchedulerLimits& limits,
+                          const CacheCapacity& cache) {
+  if (engine == Engine::vllm) return std::min(limits.max_sequences, limits.batched_tokens);
+  if (engine != Engine::llama_cpp) return limits.max_sequences;
+  return std::clamp<std::int64_t>(cache.requests, 1, limits.max_sequences);
 }
 
 /// docs.vllm.ai, features/speculative_decoding (method of vllm/config/speculative.py); empty for a
@@ -61,11 +77,17 @@ std::string drafter_options(Engine engine, const Speculation& speculation) {
 }  // namespace
 
 EngineCommand serving_command(Engine engine, const ServeQuestion& question,
-                              const PlanChoice& choice) {
+                              const ServedPlan& plan) {
+  const SchedulerLimits& limits = question.limits;
   PlanQuestion served = question.plan;
-  served.load.batch_size = question.limits.max_sequences * choice.parallel.data;
-  EngineCommand command = engine_command(engine, served, choice);
-  command.text += step_limit(engine, question.limits.batched_tokens);
+  served.load.batch_size = sequences_of(engine, limits, plan.cache) * plan.choice.parallel.data;
+  EngineCommand command = engine_command(engine, served, plan.choice);
+  command.text += step_limit(engine, limits.batched_tokens);
+  if (limits.block_tokens != SchedulerLimits{}.block_tokens) {
+    const std::string size = block_size(engine, limits.block_tokens);
+    command.text += size;
+    if (size.empty()) command.notes.emplace_back("the size of a block is not in the command");
+  }
   if (question.speculation) {
     const std::string drafter = drafter_options(engine, *question.speculation);
     command.text += drafter;

@@ -83,6 +83,11 @@ void require_decoder(const Planner& planner) {
 PlanQuery query_of(const ServeQuestion& question) {
   PlanQuery query = question.plan.query;
   query.prefill_tokens = question.limits.batched_tokens;
+  // A policy that reserves room for the tokens of a step has the scheduler's.
+  KvCacheRequest& cache = query.kv_cache;
+  if (!cache.batched_tokens && info(cache.policy).batched_tokens > 0) {
+    cache.batched_tokens = query.prefill_tokens;
+  }
   return query;
 }
 
@@ -178,10 +183,13 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
   if (simulation.cache().bytes <= 0) {
     throw NoPlanFits(
-        fmt::format("the weights of {} leave no room for a KV-cache on a replica of {} device{}",
-                    question.plan.model.spec.name, choice.parallel.devices() / choice.parallel.data,
+        fmt::format("{} and the activations of {} sequences leave no room for a KV-cache on a "
+                    "replica of {} device{}",
+                    question.plan.model.spec.name, question.limits.max_sequences,
+                    choice.parallel.devices() / choice.parallel.data,
                     choice.parallel.devices() == choice.parallel.data ? "" : "s"),
-        "use a higher tensor-parallel or pipeline degree, or smaller weights");
+        "use a higher tensor-parallel or pipeline degree, smaller weights, or fewer sequences at "
+        "once");
   }
   if (!simulation.holds(requests)) {
     throw NoPlanFits(

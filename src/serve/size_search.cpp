@@ -38,26 +38,55 @@ PlanChoice base_of(const FixedDegrees& fixed) {
   return choice;
 }
 
-std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
-                                 const ShardingLimits& limits) {
+/// All plans on `devices` devices with the degrees that `fixed` asks for, legal or not.
+std::vector<PlanChoice> candidates_of(std::int64_t devices, const FixedDegrees& fixed,
+                                      const ShardingLimits& limits) {
   std::vector<PlanChoice> plans;
   PlanChoice choice = base_of(fixed);
   ParallelPlan& plan = choice.parallel;
   if (devices % plan.context != 0) return plans;
+  const std::vector<std::int64_t> experts =
+      fixed.expert ? std::vector{*fixed.expert}
+                   : divisors(std::max<std::int64_t>(1, limits.experts));
   for (const std::int64_t tensor : divisors(devices / plan.context)) {
     for (const std::int64_t pipeline : divisors(devices / plan.context / tensor)) {
-      for (const std::int64_t expert : divisors(std::max<std::int64_t>(1, limits.experts))) {
+      for (const std::int64_t expert : experts) {
         plan.tensor = tensor;
         plan.pipeline = pipeline;
         plan.expert = expert;
         plan.data = devices / plan.context / tensor / pipeline;
         const bool asked = allows(fixed.tensor, tensor) && allows(fixed.pipeline, pipeline) &&
-                           allows(fixed.expert, expert) && allows(fixed.data, plan.data);
-        if (asked && !broken_rule(plan, limits)) plans.push_back(choice);
+                           allows(fixed.data, plan.data);
+        if (asked) plans.push_back(choice);
       }
     }
   }
   return plans;
+}
+
+std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
+                                 const ShardingLimits& limits) {
+  std::vector<PlanChoice> plans = candidates_of(devices, fixed, limits);
+  std::erase_if(plans, [&](const PlanChoice& choice) {
+    return broken_rule(choice.parallel, limits).has_value();
+  });
+  return plans;
+}
+
+/// Throws IllegalPlan with a rule that the asked degrees break, if they break one on every number
+/// of devices.
+void require_legal_degrees(const DeviceCounts& counts, const FixedDegrees& fixed,
+                           const ShardingLimits& limits) {
+  std::optional<PlanChoice> illegal;
+  for (const auto& numbers : {counts.single(), counts.doubling()}) {
+    for (const std::int64_t devices : numbers) {
+      for (const PlanChoice& choice : candidates_of(devices, fixed, limits)) {
+        if (!broken_rule(choice.parallel, limits)) return;
+        if (!illegal) illegal = choice;
+      }
+    }
+  }
+  if (illegal) require_legal(*illegal, {illegal->parallel.data, limits.seq_len}, limits);
 }
 
 /// The largest of latency over target. Without targets: seconds per request.
@@ -215,10 +244,31 @@ class PlanTrials {
   std::int64_t simulated_ = 0;
 };
 
+/// Rates below and above the asked one that are tried.
+constexpr double kFarthest = 100;
+
+/// With enough requests to fill the caches of all replicas many times over, unless they take too
+/// long to arrive: fewer may all run at once, at any rate.
+ServeQuestion with_steady_traffic(ServeQuestion question, std::int64_t held_requests,
+                                  double requests_per_s) {
+  constexpr std::int64_t kTimesFilled = 10;
+  constexpr double kMostSimulated = 20'000;
+  const double most = std::min(kMostSimulated, kLongestArrivals_s / kFarthest * requests_per_s);
+  std::int64_t& requests = question.traffic.requests;
+  requests =
+      std::max(requests, std::min(kTimesFilled * held_requests, static_cast<std::int64_t>(most)));
+  return question;
+}
+
+/// True if the targets are met, and requests are answered as fast as they come, but for what the
+/// last ones take.
 bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, double rate) {
+  constexpr double kAnswered = 0.97;
   ServeQuestion at_rate = question;
   at_rate.traffic.arrivals = PoissonArrivals{rate};
-  return simulation.served(at_rate).verdict.met();
+  const ServedPlan served = simulation.served(at_rate);
+  const ServeFigures& figures = served.judged(question.targets);
+  return served.verdict.met() && figures.answers_per_s >= kAnswered * figures.arrivals_per_s;
 }
 
 }  // namespace
@@ -227,18 +277,20 @@ SizeSearch search_sizes(Planner& planner, const ServeQuestion& question, const F
                         const DeviceRange& range) {
   PlanTrials trials(planner, question, fixed);
   const DeviceCounts counts(range.least, range.most, planner.rates().link.devices_per_node, fixed);
+  require_legal_degrees(counts, fixed, planner.limits(1));
   const auto fewest =
       fewest_that_works(counts, [&](std::int64_t devices) { return trials.meets(devices); });
   return trials.result(fewest);
 }
 
-std::optional<double> largest_rate(Planner& planner, const ServeQuestion& question,
+std::optional<double> largest_rate(Planner& planner, const ServeQuestion& asked,
                                    const PlanChoice& choice) {
-  constexpr double kFarthest = 100;
   constexpr double kPrecision = 1.02;
-  const auto* poisson = std::get_if<PoissonArrivals>(&question.traffic.arrivals);
-  if (poisson == nullptr || question.targets.empty()) return std::nullopt;
-  Simulation simulation(planner, question, choice);
+  const auto* poisson = std::get_if<PoissonArrivals>(&asked.traffic.arrivals);
+  if (poisson == nullptr || asked.targets.empty()) return std::nullopt;
+  Simulation simulation(planner, asked, choice);
+  const ServeQuestion question = with_steady_traffic(
+      asked, simulation.cache().requests * choice.parallel.data, poisson->requests_per_s);
   double kept = poisson->requests_per_s;
   // Slower requests of one seed arrive in proportion later.
   const double arrivals_s = requests_of(question.traffic).back().arrival_s;
@@ -252,7 +304,7 @@ std::optional<double> largest_rate(Planner& planner, const ServeQuestion& questi
     kept = missed;
     missed *= 2;
     // Short simulations may keep any rate: their requests all arrive at once.
-    if (kept > kFarthest * poisson->requests_per_s) return kept;
+    if (kept > kFarthest * poisson->requests_per_s) return std::nullopt;
   }
   while (missed > kPrecision * kept) {
     const double middle = std::sqrt(kept * missed);

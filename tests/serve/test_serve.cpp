@@ -180,6 +180,18 @@ TEST_CASE("replicas that only prefill leave decode steps alone") {
   CHECK(apart.tpot->p99 <= 1.05 * step_s);
 }
 
+namespace {
+
+/// A plan whose cache has room for 100 requests.
+ServedPlan plan_with(const PlanChoice& choice) {
+  ServedPlan plan;
+  plan.choice = choice;
+  plan.cache.requests = 100;
+  return plan;
+}
+
+}  // namespace
+
 // Options as the engines document them: docs.vllm.ai, cli/serve; docs.sglang.io,
 // advanced_features/server_arguments; TensorRT-LLM, commands/trtllm-serve.
 TEST_CASE("the command of an engine has the scheduler's limits") {
@@ -188,7 +200,7 @@ TEST_CASE("the command of an engine has the scheduler's limits") {
   question.limits.max_sequences = 64;
   question.limits.batched_tokens = 4096;
   const auto command = [&](Engine engine) {
-    return serving_command(engine, question, degrees(4, 1, 2));
+    return serving_command(engine, question, plan_with(degrees(4, 1, 2)));
   };
   CHECK(command(Engine::vllm).text ==
         "vllm serve meta-llama/Meta-Llama-3-70B --dtype bfloat16 --tensor-parallel-size 4 "
@@ -198,7 +210,20 @@ TEST_CASE("the command of an engine has the scheduler's limits") {
             .text.ends_with(" --max-running-requests 128 --chunked-prefill-size 4096"));
   CHECK(command(Engine::tensorrt_llm).text.ends_with(" --max_batch_size 64 --max_num_tokens 4096"));
   CHECK(command(Engine::vllm).notes.empty());
+  question.limits.batched_tokens = 32;
+  question.limits.block_tokens = 32;
+  CHECK(command(Engine::vllm)
+            .text.ends_with(" --max-num-seqs 32 --max-num-batched-tokens 32 --block-size 32"));
+  CHECK(command(Engine::sglang).text.ends_with(" --page-size 32"));
+  CHECK(std::ranges::count(command(Engine::tensorrt_llm).notes,
+                           "the size of a block is not in the command") == 1);
+  // 2 · 100 sequences of 2300 tokens: as many as fit, each replica's cache being allocated at once.
+  question.limits.max_sequences = 1024;
+  CHECK(command(Engine::llama_cpp).text.find(" --ctx-size 230000 --parallel 100 ") !=
+        std::string::npos);
+  CHECK(command(Engine::llama_cpp).text.ends_with(" --batch-size 32 --ubatch-size 32"));
   question.limits.prefill_replicas = 1;
+  question.limits.block_tokens = 16;
   CHECK(command(Engine::vllm).notes ==
         std::vector<std::string>{"replicas that prefill are servers of their own"});
   CHECK_THROWS_AS((void)command(Engine::megatron), Error);
@@ -210,7 +235,7 @@ TEST_CASE("the command of an engine has the drafter") {
   ServeQuestion question = question_for("deepseek-v3", "h200-141gb", users(32, 32, 2000, 300));
   const auto command = [&](Engine engine, Drafter drafter) {
     question.speculation = Speculation{std::move(drafter), 2, 0.8};
-    return serving_command(engine, question, degrees(8));
+    return serving_command(engine, question, plan_with(degrees(8)));
   };
   CHECK(command(Engine::vllm, PredictionModule{})
             .text.ends_with(

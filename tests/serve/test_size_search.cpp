@@ -222,6 +222,46 @@ TEST_CASE("machines are compared only with targets") {
   CHECK_THROWS_AS((void)make_serve_machines_report({}, FixedDegrees{}, {1, 1}), Error);
 }
 
+// 1000 requests fit the caches of four devices at once, so that any rate keeps a TPOT.
+TEST_CASE("the largest rate is at most what the devices answer") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(5, 1000, 1000, 250));
+  question.targets.tpot_s = 0.06;
+  const PlanRequest plan{degrees(1, 1, 4), 1};
+  const double rate = make_serve_report(question, plan).largest_rate.value();
+  CHECK(rate > 5);
+  question.traffic.arrivals = PoissonArrivals{1000};
+  question.traffic.requests = 20'000;
+  const ServeFigures most = simulate(question, plan.choice).figures;
+  CHECK(rate < 1.1 * most.requests_per_s);
+  CHECK(queue_grows(most));
+}
+
+TEST_CASE("a queue does not grow where requests are answered as they come, however few") {
+  for (const std::int64_t requests : {3, 50, 1000}) {
+    const ServeQuestion question =
+        question_for("llama-3-8b", "h100-80gb", poisson(5, requests, 1000, 250));
+    CHECK_FALSE(queue_grows(simulate(question, PlanChoice{}).figures));
+  }
+}
+
+TEST_CASE("degrees that no number of devices allows name the rule that they break") {
+  const ServeQuestion question =
+      with_targets(question_for("llama-3-8b", "h100-80gb", users(1, 2, 100, 10)), 60, 1);
+  FixedDegrees experts;
+  experts.expert = 2;
+  CHECK_THROWS_AS((void)make_serve_report(question, experts, {1, 8}), IllegalPlan);
+  FixedDegrees tensor;
+  tensor.tensor = 3;
+  CHECK_THROWS_AS((void)make_serve_report(question, tensor, {1, 8}), IllegalPlan);
+}
+
+TEST_CASE("a target for TPOT is refused where every answer has one token") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(5, 10, 100, 1));
+  question.targets.tpot_s = 1;
+  CHECK_THROWS_AS((void)make_serve_report(question, PlanRequest{}), Error);
+  CHECK_THROWS_AS((void)make_serve_report(question, FixedDegrees{}, {1, 2}), Error);
+}
+
 // 100 requests at 1e-6 a second take 3 years; at a hundredth of that, more than can be simulated.
 TEST_CASE("a target that no rate meets is reported at the smallest rates, too") {
   ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(1e-6, 100, 1000, 100));
