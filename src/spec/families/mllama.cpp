@@ -88,8 +88,8 @@ TileList read_canvases(ConfigReader& vision, std::int64_t side, std::int64_t mos
   }
   TileList canvases;
   for (const auto& [rows, columns] : ratios) {
-    if (rows < 1 || columns < 1 || rows > most_tiles / columns) {
-      vision.fail("supported_aspect_ratios", "has an image of more than max_num_tiles, or of none",
+    if (rows > most_tiles / columns) {
+      vision.fail("supported_aspect_ratios", "has an image of more than max_num_tiles",
                   "list rows and columns of tiles, as many as max_num_tiles or fewer");
     }
     canvases.heights.push_back(product(vision, "image_size", rows, side));
