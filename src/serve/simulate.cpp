@@ -38,11 +38,17 @@ std::int64_t mean_tokens(const std::vector<ServeRequest>& requests) {
       ceil_div(sum, Integer{static_cast<std::int64_t>(requests.size())}));
 }
 
-/// Bytes that weights, activations and runtime leave on the rank with the least room.
+/// Bytes that weights, activations and runtime leave on the rank with the least room. A step may
+/// have tokens of several prompts: its activations are those of one prompt as long as all of them.
 std::int64_t capacity_of(Planner& planner, const PlanChoice& choice, const ServeQuestion& question,
                          std::int64_t longest) {
-  const std::int64_t sequences = question.limits.max_sequences * choice.parallel.data;
-  const PlanMemory memory = planner.evaluate(choice, {sequences, longest}).memory;
+  const SchedulerLimits& limits = question.limits;
+  const std::int64_t sequences = limits.max_sequences * choice.parallel.data;
+  const Integer together = Integer{limits.max_sequences} * longest;
+  const auto of_step =
+      static_cast<std::int64_t>(std::min(Integer{limits.batched_tokens}, together));
+  const PlanMemory memory =
+      planner.evaluate(choice, {sequences, std::max(longest, of_step)}).memory;
   const Integer left = planner.rates().memory_bytes - (memory.total() - memory.kv_cache);
   return static_cast<std::int64_t>(
       std::clamp<Integer>(left, 0, std::numeric_limits<std::int64_t>::max()));

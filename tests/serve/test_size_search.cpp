@@ -244,6 +244,22 @@ TEST_CASE("a queue does not grow where requests are answered as they come, howev
   }
 }
 
+// 64 prompts of 1000 tokens in one step have the activations of one prompt of 64,000.
+TEST_CASE("a step of several prompts has the activations of as many tokens") {
+  const auto cache_of = [](std::int64_t prompts, std::int64_t tokens) {
+    ServeQuestion question =
+        question_for("llama-3.1-8b", "h100-80gb", users(prompts, prompts, tokens, 2));
+    question.limits.max_sequences = prompts;
+    question.limits.batched_tokens = 64'000;
+    return simulate(question, PlanChoice{}).cache.bytes;
+  };
+  const Integer one = cache_of(1, 63'999);
+  const Integer many = cache_of(64, 999);
+  // The logits of 64 sequences are less than 1 % of the activations.
+  CHECK(many <= one);
+  CHECK(many > one - one / 100);
+}
+
 TEST_CASE("degrees that no number of devices allows name the rule that they break") {
   const ServeQuestion question =
       with_targets(question_for("llama-3-8b", "h100-80gb", users(1, 2, 100, 10)), 60, 1);
