@@ -31,10 +31,10 @@ END
 chmod +x "$root/init"
 (cd "$root" && find . | cpio -o -H newc 2>/dev/null | gzip -1) >"$work/initrd"
 
-qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 4,sockets=2,cores=2 \
+timeout 600 qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 4,sockets=2,cores=2 \
   -object memory-backend-ram,id=first,size=1G -object memory-backend-ram,id=second,size=1G \
   -numa node,cpus=0-1,memdev=first -numa node,cpus=2-3,memdev=second \
-  -kernel "$kernel" -initrd "$work/initrd" -append 'console=ttyS0 quiet' -nographic -no-reboot |
+  -kernel "$kernel" -initrd "$work/initrd" -append 'console=ttyS0 quiet panic=-1' -nographic -no-reboot |
   tr -d '\r' | tee "$work/log"
 # A test that finds one node checks nothing.
 grep -q 'assertions: *[1-9]' "$work/log" && grep -q 'exit status 0' "$work/log"

@@ -10,7 +10,7 @@ set -euo pipefail
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=$root/build/threads
 flags='-fsanitize=thread'
-archer=$(find /usr/lib/llvm-* -name libarcher.so | sort -V | tail -n 1)
+archer=$(find /usr/lib/llvm-* -name libarcher.so 2>/dev/null | sort -V | tail -n 1 || true)
 [[ -n $archer ]] || { echo 'races.sh: libarcher.so is missing; install libomp-dev' >&2; exit 3; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -143,7 +143,8 @@ struct ServeFigures {
   double mean_transfer_s = 0;    ///< of a prompt's cache to the replica that decodes
   double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation
   double arrivals_per_s = 0;     ///< requests over the time between the first and last arrival
-  /// Likewise, over the time to the last answer less what the fastest answer took.
+  /// Likewise, over the time to the last answer, less what the fastest answer took, or the tokens
+  /// of the last one at the least TPOT.
   double answers_per_s = 0;
   /// Requests that latencies leave out: the first of each user, which all arrive at once. 0 unless
   /// at least as many follow.

@@ -91,7 +91,7 @@ void add_grid(Command app, SweepGrid& grid) {
       app, "--seq,-s", grid.seq_len,
       "New tokens per sequence, including those of images (128 and these; 1 in decode)");
   add_length_axis(app, "--past,-p", grid.past_len,
-                  "Tokens already in the KV-cache (0; 127 in decode)");
+                  "Tokens already in the KV-cache (0; in decode 127, or what the positions leave)");
   add_length_axis(app, "--images", grid.images, kImagesHelp);
   add_image_sizes_axis(app, grid.image_size);
   add_length_axis(app, "--audio", grid.audio, kAudioHelp);

@@ -34,13 +34,12 @@ std::vector<Option> given_options(const CompareCommand& command,
   return found;
 }
 
-/// A run in a file was measured once, on its machine.
-void refuse_measuring_options(const CompareCommand& command) {
-  const char* const reason = "has no effect on a run in a file";
-  refuse_given(given_options(command, {"--runs"}), reason, "leave it out");
-  if (command.machine == CompareCommand{}.machine) return;
-  refuse_given(given_options(command, {"--threads", "--backend"}), reason,
-               "leave it out: it concerns processors that headroom calibrated");
+/// Throws Error{invalid_input} for options of a processor's profile with a machine of rates.
+void refuse_profile_options(const MachineProfile& machine, const CompareCommand& command) {
+  if (std::holds_alternative<MeasuredRates>(machine.rates)) return;
+  refuse_given(given_options(command, {"--threads", "--backend"}),
+               fmt::format("has no effect on {}, which no calibration measured", machine.name),
+               "leave it out");
 }
 
 /// Throws Error{invalid_input} for a given option whose value the file states.
@@ -98,6 +97,7 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
+  refuse_profile_options(machine, command);
   Model model = command.reading.load(command.subjects.front());
   if (command.run.phase == MeasuredPhase::generate) {
     require_generates(model.spec);
@@ -193,7 +193,8 @@ std::vector<Comparison> compare_import(const CompareCommand& command) {
   const std::string& file = command.import_file;
   const std::string text = detail::read_text_file(file);
   if (is_engine_log(text)) return {compare_log(text, command)};
-  refuse_measuring_options(command);
+  refuse_given(given_options(command, {"--runs"}), "has no effect on a run in a file",
+               "leave it out");
   if (!command.variations.empty()) {
     throw_invalid_input("an imported run has one value of each setting",
                         "give options one value each");

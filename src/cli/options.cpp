@@ -280,15 +280,16 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
         "--frames", request.frames,
         "Frames of a video that a diffusion transformer makes (its pipeline's number)"));
   }
-  options.others = {lengths.add("--past,-p", request.past_len,
-                                "Tokens already in the KV-cache (0; 127 in decode)"),
-                    add_choice(command, "--attention", request.attention, attention_choices(),
-                               "Attention implementation (eager; on a device: fused)")
-                        .group("Workload"),
-                    add_choice(command, "--logits", request.logits, logits_choices(),
-                               "Tokens whose logits a decoder's head computes (all; last in a "
-                               "generation)")
-                        .group("Workload")};
+  options.others = {
+      lengths.add("--past,-p", request.past_len,
+                  "Tokens already in the KV-cache (0; in decode 127, or what the positions leave)"),
+      add_choice(command, "--attention", request.attention, attention_choices(),
+                 "Attention implementation (eager; on a device: fused)")
+          .group("Workload"),
+      add_choice(command, "--logits", request.logits, logits_choices(),
+                 "Tokens whose logits a decoder's head computes (all; last in a "
+                 "generation)")
+          .group("Workload")};
   return options;
 }
 

@@ -133,10 +133,8 @@ Wording wording_of(const PlanViolation& violation) {
                   : "choose a divisor of the product: experts are spread over these ranks; --etp 1 "
                     "spreads them over the tensor-parallel ranks, too"};
     case PlanRule::expert_whole_sequence:
-      return {
-          "--etp 1 with --tp requires --sp, and so applies only to training: each "
-          "tensor-parallel rank sends its own tokens",
-          "leave out --etp, or train with --sp"};
+      return {"--etp 1 with --tp requires --sp: each tensor-parallel rank sends its own tokens",
+              "add --sp, or leave out --etp: without --sp, as in serving, it does not apply"};
     case PlanRule::exchange_experts:
       return {"--expert-exchange requires routed experts, and this model has none",
               "leave out --expert-exchange"};

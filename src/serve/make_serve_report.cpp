@@ -18,6 +18,18 @@ namespace {
 /// Runner-up plans in a report.
 constexpr std::size_t kKept = 5;
 
+/// Few requests may all run at once, and meet targets that a longer run misses.
+void note_few_requests(ServeReport& report) {
+  const auto* const poisson = std::get_if<PoissonArrivals>(&report.question.traffic.arrivals);
+  const ServedPlan& plan = report.plans.front();
+  if (poisson == nullptr || !plan.verdict.met() || !report.largest_rate) return;
+  if (*report.largest_rate >= poisson->requests_per_s) return;
+  report.notes.push_back(
+      fmt::format("{} requests are too few to fill the KV-caches: more of them, at this rate, "
+                  "would wait and miss the targets",
+                  plan.figures.requests));
+}
+
 void add_notes(ServeReport& report) {
   const std::vector<std::string> asked = detail::notes_of(report.question.plan);
   report.notes.insert(report.notes.begin(), asked.begin(), asked.end());
@@ -36,6 +48,7 @@ void add_notes(ServeReport& report) {
                     "latencies keep growing",
                     figures.arrivals_per_s, figures.answers_per_s));
   }
+  note_few_requests(report);
   if (figures.warm_up_requests > 0) {
     report.notes.emplace_back(
         "latencies leave out the first request of each user: they all arrive at once");
@@ -168,11 +181,13 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   report.question.plan.rates = DeviceRates{};
   report.question.price_per_hour.reset();
   report.most_devices = range.most;
-  report.notes = report.question.plan.notes;
+  report.question.plan.devices = 1;  // notes on links are those of a machine
+  report.notes = detail::notes_of(report.question.plan);
   auto note = note_on_tensor(planner_of(questions.front()).limits(1), fixed, range.most);
   if (note) report.notes.push_back(std::move(*note));
   for (ServeQuestion& question : questions) {
     const std::string machine = question.plan.rates.name;
+    question.plan.query = detail::query_of(question);
     if (auto one = searched_report(question, fixed, range)) {
       report.machines.push_back(std::move(*one));
     } else {

@@ -133,7 +133,8 @@ void add_throughput(const std::vector<Progress>& progress, ServeFigures& figures
   }
   const auto [first, last] = std::ranges::minmax_element(progress, {}, arrival_of);
   const double begin_s = arrival_of(*first);
-  const double end_s = std::ranges::max_element(progress, {}, &Progress::end_s)->end_s;
+  const Progress& last_answered = *std::ranges::max_element(progress, {}, &Progress::end_s);
+  const double end_s = last_answered.end_s;
   figures.requests = static_cast<std::int64_t>(progress.size());
   figures.duration_s = end_s - begin_s;
   figures.requests_per_s = static_cast<double>(progress.size()) / figures.duration_s;
@@ -143,9 +144,12 @@ void add_throughput(const std::vector<Progress>& progress, ServeFigures& figures
   if (arrivals_s <= 0) return;
   const auto seconds_of = [](const Progress& one) { return one.end_s - one.request.arrival_s; };
   const double fastest_s = seconds_of(*std::ranges::min_element(progress, {}, seconds_of));
+  const std::vector<double> per_token = times_per_token(progress);
+  const double least_s = per_token.empty() ? 0 : std::ranges::min(per_token);
+  const double last_tokens_s = static_cast<double>(last_answered.generated - 1) * least_s;
   const auto later = static_cast<double>(progress.size() - 1);
   figures.arrivals_per_s = later / arrivals_s;
-  figures.answers_per_s = later / (figures.duration_s - fastest_s);
+  figures.answers_per_s = later / (figures.duration_s - std::max(fastest_s, last_tokens_s));
 }
 
 void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {

@@ -74,11 +74,14 @@ std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed
 }
 
 /// Throws IllegalPlan with a rule that the asked degrees break, if they break one on every number
-/// of devices.
+/// of devices, those that they need included.
 void require_legal_degrees(const DeviceCounts& counts, const FixedDegrees& fixed,
                            const ShardingLimits& limits) {
+  const std::int64_t needed = fixed.tensor.value_or(1) * fixed.pipeline.value_or(1) *
+                              fixed.context.value_or(1) *
+                              std::max(fixed.data.value_or(1), fixed.expert.value_or(1));
   std::optional<PlanChoice> illegal;
-  for (const auto& numbers : {counts.single(), counts.doubling()}) {
+  for (const auto& numbers : {counts.single(), counts.doubling(), std::vector{needed}}) {
     for (const std::int64_t devices : numbers) {
       for (const PlanChoice& choice : candidates_of(devices, fixed, limits)) {
         if (!broken_rule(choice.parallel, limits)) return;
@@ -260,8 +263,7 @@ ServeQuestion with_steady_traffic(ServeQuestion question, std::int64_t held_requ
   return question;
 }
 
-/// True if the targets are met, and requests are answered as fast as they come, but for what the
-/// last ones take.
+/// True if the targets are met, and requests are answered as fast as they come.
 bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, double rate) {
   constexpr double kAnswered = 0.97;
   ServeQuestion at_rate = question;

@@ -1,5 +1,6 @@
 // Weights on machines with several memory nodes. Few have them: QEMU does with `-numa node`.
 #include <doctest/doctest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +11,8 @@
 #include "aligned.h"
 #include "kernel_data.h"
 #include "memory_nodes.h"
+#include "pages.h"
+#include "parallel.h"
 #include "weight_stream.h"
 
 #if defined(__linux__)

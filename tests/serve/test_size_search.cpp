@@ -245,6 +245,14 @@ TEST_CASE("a queue does not grow where requests are answered as they come, howev
 }
 
 // 64 prompts of 1000 tokens in one step have the activations of one prompt of 64,000.
+TEST_CASE("a long last answer is no queue") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(1, 30, 100, 10));
+  TraceArrivals trace;
+  for (int i = 0; i < 30; ++i) trace.requests.push_back({1.0 * i, 100, i % 3 == 2 ? 2000 : 10});
+  question.traffic.arrivals = trace;
+  CHECK_FALSE(queue_grows(simulate(question, PlanChoice{}).figures));
+}
+
 TEST_CASE("a step of several prompts has the activations of as many tokens") {
   const auto cache_of = [](std::int64_t prompts, std::int64_t tokens) {
     ServeQuestion question =
@@ -266,6 +274,10 @@ TEST_CASE("degrees that no number of devices allows name the rule that they brea
   FixedDegrees experts;
   experts.expert = 2;
   CHECK_THROWS_AS((void)make_serve_report(question, experts, {1, 8}), IllegalPlan);
+  experts.expert = 16;  // on 16 devices
+  const ServeQuestion routed =
+      with_targets(question_for("deepseek-v3", "h200-141gb", users(1, 2, 100, 10)), 60, 1);
+  CHECK_THROWS_AS((void)make_serve_report(routed, experts, {1, 8}), NoPlanFits);
   FixedDegrees tensor;
   tensor.tensor = 3;
   CHECK_THROWS_AS((void)make_serve_report(question, tensor, {1, 8}), IllegalPlan);
