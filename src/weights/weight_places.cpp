@@ -109,6 +109,8 @@ bool fits_shape(std::span<const std::int64_t> shape, MatrixShape stored, std::in
   if (experts == 1 && is_grid_of(shape, stored)) return true;
   if (experts == 1 && is_row_after_row(shape, stored)) return true;
   if (is_rows_of_experts(shape, stored, experts)) return true;
+  // One expert is read as an element of the first dimension.
+  if (experts > 1 && (shape.empty() || shape.front() != experts)) return false;
   std::vector<std::int64_t> sizes = squeezed(shape);
   const std::vector<std::int64_t> needed =
       squeezed(std::vector{experts, stored.rows, stored.columns});

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <string>
 
@@ -52,17 +53,21 @@ class Ticks {
 void write_late(int /*signal*/) {
   g_ticks = g_ticks + 1;
   if (g_ticks != 2) return;
+  const int before = errno;
   (void)!write(g_pipe[1], "late", 4);
   close(g_pipe[1]);
+  errno = before;
 }
 
 /// From the fourth tick on, the pipe is emptied.
 void read_late(int /*signal*/) {
   g_ticks = g_ticks + 1;
   if (g_ticks < 4) return;
+  const int before = errno;
   std::array<char, 4096> bytes{};
   while (read(g_pipe[0], bytes.data(), bytes.size()) > 0) {
   }
+  errno = before;
 }
 
 /// Puts `file` in the place of standard input for its lifetime.
