@@ -38,9 +38,8 @@ PlanChoice base_of(const FixedDegrees& fixed) {
   return choice;
 }
 
-/// All plans on `devices` devices with the degrees that `fixed` asks for, legal or not.
-std::vector<PlanChoice> candidates_of(std::int64_t devices, const FixedDegrees& fixed,
-                                      const ShardingLimits& limits) {
+std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
+                                 const ShardingLimits& limits) {
   std::vector<PlanChoice> plans;
   PlanChoice choice = base_of(fixed);
   ParallelPlan& plan = choice.parallel;
@@ -57,39 +56,36 @@ std::vector<PlanChoice> candidates_of(std::int64_t devices, const FixedDegrees& 
         plan.data = devices / plan.context / tensor / pipeline;
         const bool asked = allows(fixed.tensor, tensor) && allows(fixed.pipeline, pipeline) &&
                            allows(fixed.data, plan.data);
-        if (asked) plans.push_back(choice);
+        if (asked && !broken_rule(plan, limits)) plans.push_back(choice);
       }
     }
   }
   return plans;
 }
 
-std::vector<PlanChoice> plans_of(std::int64_t devices, const FixedDegrees& fixed,
-                                 const ShardingLimits& limits) {
-  std::vector<PlanChoice> plans = candidates_of(devices, fixed, limits);
-  std::erase_if(plans, [&](const PlanChoice& choice) {
-    return broken_rule(choice.parallel, limits).has_value();
-  });
-  return plans;
+/// The asked degrees on the fewest devices that they need.
+PlanChoice fewest_devices_of(const FixedDegrees& fixed) {
+  PlanChoice choice = base_of(fixed);
+  ParallelPlan& plan = choice.parallel;
+  plan.tensor = fixed.tensor.value_or(1);
+  plan.pipeline = fixed.pipeline.value_or(1);
+  plan.expert = fixed.expert.value_or(1);
+  plan.data = fixed.data.value_or(plan.expert);
+  return choice;
 }
 
 /// Throws IllegalPlan with a rule that the asked degrees break, if they break one on every number
-/// of devices, those that they need included.
+/// of devices.
 void require_legal_degrees(const DeviceCounts& counts, const FixedDegrees& fixed,
                            const ShardingLimits& limits) {
-  const std::int64_t needed = fixed.tensor.value_or(1) * fixed.pipeline.value_or(1) *
-                              fixed.context.value_or(1) *
-                              std::max(fixed.data.value_or(1), fixed.expert.value_or(1));
-  std::optional<PlanChoice> illegal;
-  for (const auto& numbers : {counts.single(), counts.doubling(), std::vector{needed}}) {
+  const PlanChoice least = fewest_devices_of(fixed);
+  if (!broken_rule(least.parallel, limits)) return;
+  for (const auto& numbers : {counts.single(), counts.doubling()}) {
     for (const std::int64_t devices : numbers) {
-      for (const PlanChoice& choice : candidates_of(devices, fixed, limits)) {
-        if (!broken_rule(choice.parallel, limits)) return;
-        if (!illegal) illegal = choice;
-      }
+      if (!plans_of(devices, fixed, limits).empty()) return;
     }
   }
-  if (illegal) require_legal(*illegal, {illegal->parallel.data, limits.seq_len}, limits);
+  require_legal(least, {least.parallel.data, limits.seq_len}, limits);
 }
 
 /// The largest of latency over target. Without targets: seconds per request.
@@ -252,14 +248,15 @@ constexpr double kFarthest = 100;
 
 /// With enough requests to fill the caches of all replicas many times over, unless they take too
 /// long to arrive: fewer may all run at once, at any rate.
-ServeQuestion with_steady_traffic(ServeQuestion question, std::int64_t held_requests,
-                                  double requests_per_s) {
+ServeQuestion with_steady_traffic(ServeQuestion question, const CacheCapacity& cache,
+                                  std::int64_t replicas, double requests_per_s) {
   constexpr std::int64_t kTimesFilled = 10;
-  constexpr double kMostSimulated = 20'000;
-  const double most = std::min(kMostSimulated, kLongestArrivals_s / kFarthest * requests_per_s);
+  constexpr std::int64_t kMostSimulated = 20'000;
+  const std::int64_t filling = kTimesFilled * replicas * std::min(cache.requests, kMostSimulated);
+  const double arriving = kLongestArrivals_s / kFarthest * requests_per_s;
+  const auto most = static_cast<std::int64_t>(std::min<double>(kMostSimulated, arriving));
   std::int64_t& requests = question.traffic.requests;
-  requests =
-      std::max(requests, std::min(kTimesFilled * held_requests, static_cast<std::int64_t>(most)));
+  requests = std::max(requests, std::min(filling, most));
   return question;
 }
 
@@ -291,8 +288,8 @@ std::optional<double> largest_rate(Planner& planner, const ServeQuestion& asked,
   const auto* poisson = std::get_if<PoissonArrivals>(&asked.traffic.arrivals);
   if (poisson == nullptr || asked.targets.empty()) return std::nullopt;
   Simulation simulation(planner, asked, choice);
-  const ServeQuestion question = with_steady_traffic(
-      asked, simulation.cache().requests * choice.parallel.data, poisson->requests_per_s);
+  const ServeQuestion question =
+      with_steady_traffic(asked, simulation.cache(), choice.parallel.data, poisson->requests_per_s);
   double kept = poisson->requests_per_s;
   // Slower requests of one seed arrive in proportion later.
   const double arrivals_s = requests_of(question.traffic).back().arrival_s;

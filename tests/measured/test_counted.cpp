@@ -90,6 +90,12 @@ ModelSpec loaded_parts(ModelSpec spec) {
   return spec;
 }
 
+void check_step(const RunCounts& run, const Figures& counted) {
+  CHECK(run.matrix_flops == counted.forward.matrix_flops);
+  CHECK(run.kv_cache_bytes == counted.kv_cache_bytes);
+  CHECK(run.arena_peak_bytes == counted.peak_activation_bytes);
+}
+
 void check_counts(const ModelSpec& spec, std::int64_t images = 0, std::int64_t clips = 0) {
   CAPTURE(spec.name);
   CAPTURE(images);
@@ -130,9 +136,7 @@ void check_counts(const ModelSpec& spec, std::int64_t images = 0, std::int64_t c
       const Workload workload = resolve(request, spec);
       const RunCounts run_counts = count_run(session, workload);
       const Figures counted = test::count(spec, workload).figures;
-      CHECK(run_counts.matrix_flops == counted.forward.matrix_flops);
-      CHECK(run_counts.kv_cache_bytes == counted.kv_cache_bytes);
-      CHECK(run_counts.arena_peak_bytes == counted.peak_activation_bytes);
+      check_step(run_counts, counted);
       CHECK(run_counts.weight_bytes ==
             test::count(loaded_parts(spec), workload).figures.weight_bytes);
       CHECK(run_counts.allocated.arena_bytes >= run_counts.arena_peak_bytes);
@@ -279,9 +283,7 @@ TEST_CASE("images that cross-attention reads have equal counts, also in a decode
                             {Backend::eigen, HeldType::float32, RowRange::both, 2, attention});
       const RunCounts run = count_run(session, step);
       const Figures counted = test::count(spec, step).figures;
-      CHECK(run.matrix_flops == counted.forward.matrix_flops);
-      CHECK(run.kv_cache_bytes == counted.kv_cache_bytes);
-      CHECK(run.arena_peak_bytes == counted.peak_activation_bytes);
+      check_step(run, counted);
     }
   }
 }
@@ -306,9 +308,7 @@ TEST_CASE("decode steps that complete a compressed key have equal counts, and so
       const Workload step = resolve(request, spec);
       const RunCounts run = count_run(session, step);
       const Figures counted = test::count(spec, step).figures;
-      CHECK(run.matrix_flops == counted.forward.matrix_flops);
-      CHECK(run.kv_cache_bytes == counted.kv_cache_bytes);
-      CHECK(run.arena_peak_bytes == counted.peak_activation_bytes);
+      check_step(run, counted);
     }
   }
 }

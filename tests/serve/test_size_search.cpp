@@ -279,7 +279,11 @@ TEST_CASE("degrees that no number of devices allows name the rule that they brea
       with_targets(question_for("deepseek-v3", "h200-141gb", users(1, 2, 100, 10)), 60, 1);
   CHECK_THROWS_AS((void)make_serve_report(routed, experts, {1, 8}), NoPlanFits);
   FixedDegrees tensor;
-  tensor.tensor = 3;
+  for (const std::int64_t degree : {std::int64_t{3}, std::int64_t{1} << 40U}) {
+    tensor.tensor = degree;
+    CHECK_THROWS_AS((void)make_serve_report(question, tensor, {1, 8}), IllegalPlan);
+  }
+  tensor.pipeline = std::int64_t{1} << 40U;
   CHECK_THROWS_AS((void)make_serve_report(question, tensor, {1, 8}), IllegalPlan);
 }
 
