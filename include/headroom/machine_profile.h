@@ -174,7 +174,8 @@ struct HostLink {
 
 /// A kernel whose time is measured over a grid of sizes; the axes are named at each. `cold`
 /// operands come from memory, as in a model larger than the caches; `warm` ones from the last-level
-/// cache, as in a small model. `stream` kernels multiply few rows and read weights once. `step`
+/// cache, as in a small model. `stream` kernels multiply few rows and read weights once; those of
+/// bfloat16 multiply any number of rows. `step`
 /// kernels attend with one query per sequence; `group` is the number of query heads per key-value
 /// head.
 enum class KernelKind {
@@ -182,8 +183,8 @@ enum class KernelKind {
   linear_warm,               ///< rows, in_features, out_features
   stream_float32_cold,       ///< rows, in_features, out_features
   stream_float32_warm,       ///< rows, in_features, out_features
-  stream_bfloat16_cold,      ///< rows, in_features, out_features
-  stream_bfloat16_warm,      ///< rows, in_features, out_features
+  linear_bfloat16_cold,      ///< rows, in_features, out_features
+  linear_bfloat16_warm,      ///< rows, in_features, out_features
   attention_scores,          ///< batch · heads, queries, keys, head_dim
   attention_softmax,         ///< batch · heads, queries, keys
   attention_softmax_causal,  ///< batch · heads, queries, keys; causal mask

@@ -66,7 +66,7 @@ struct AllocatedMemory {
 struct MeasuredMemory {
   std::int64_t arena_peak_bytes = 0;  ///< counted: the largest sum of live tensors in an arena
   AllocatedMemory allocated;
-  /// Bytes of packed weights; more than `weight_bytes` if a weight is stored in two layouts.
+  /// Bytes of packed weights; more than `weight_bytes` if a weight is stored for two operators.
   std::int64_t weights_held_bytes = 0;
   std::optional<std::int64_t> rss_before_bytes;  ///< of the process, before loading the model
   std::optional<std::int64_t> rss_peak_bytes;    ///< empty if the system does not report it

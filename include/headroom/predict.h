@@ -141,9 +141,9 @@ struct RunFigures {
 /// True if headroom's kernels store the weights in 16 bits.
 [[nodiscard]] bool has_narrow_weights(const Workload& workload) noexcept;
 
-/// Bytes of the weights as the measured module stores them, without padding: GEMMs of few rows in
-/// the weights' type, of many rows in float32, a generation in both if they differ; a tied
-/// embedding table once more if no layout of its GEMM gives access to single rows.
+/// Bytes of the weights as the measured module stores them, without padding: those of GEMMs in
+/// their type, a tied embedding table once more if the layout of its GEMM gives no access to single
+/// rows.
 [[nodiscard]] Integer predict_held_weight_bytes(const ModelSpec& spec, const Workload& workload,
                                                 const TimeRequest& request);
 

@@ -49,17 +49,15 @@ Integer bytes_of_element(const Weight& weight, const Reads& reads, const HeldLay
   const bool narrow = layout.storage == HeldType::bfloat16;
   const Integer stored = narrow ? kBfloat16Bytes : kFloat32Bytes;
   if (!reads.packed) return reads.as_table ? stored : kFloat32Bytes;
-  const RowRange rows = reads.in_head ? layout.head_rows : layout.rows;
-  const bool few = reads.in_steps || rows != RowRange::many;
-  const bool many = !reads.in_steps && rows != RowRange::few;
+  RowRange rows = reads.in_head ? layout.head_rows : layout.rows;
+  if (reads.in_steps) rows = RowRange::few;
   const bool is_bias = weight.path.ends_with(".bias");
-  Integer bytes = 0;
-  if (few) bytes += is_bias ? kFloat32Bytes : stored;
-  const bool multiplies_narrow = narrow && layout.activations == ActivationPath::bfloat16;
-  const bool shared = few && !narrow;  // one layout for few rows and many
-  if (many && !shared) bytes += is_bias || !multiplies_narrow ? kFloat32Bytes : kBfloat16Bytes;
-  const bool is_readable = returns_rows(few ? RowRange::few : RowRange::many, layout.backend);
-  const bool beside = reads.unpacked || (reads.as_table && !is_readable);
+  const Integer bytes = is_bias ? kFloat32Bytes : stored;
+  const LinearOptions packing{.backend = layout.backend,
+                              .rows = rows,
+                              .storage = layout.storage,
+                              .activations = layout.activations};
+  const bool beside = reads.unpacked || (reads.as_table && !returns_rows(packing));
   return beside ? bytes + kFloat32Bytes : bytes;
 }
 
@@ -113,8 +111,11 @@ class Loading {
 
 }  // namespace
 
-bool returns_rows(RowRange rows, Backend backend) noexcept {
-  return rows != RowRange::many || backend == Backend::eigen;
+bool returns_rows(const LinearOptions& packing) noexcept {
+  const bool is_chosen_by_backend =
+      packing.storage != HeldType::bfloat16 || packing.activations == ActivationPath::bfloat16;
+  return packing.rows != RowRange::many || packing.backend == Backend::eigen ||
+         !is_chosen_by_backend;
 }
 
 Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,

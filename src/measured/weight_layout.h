@@ -41,12 +41,12 @@ struct HeldLayout {
   ActivationPath activations = ActivationPath::float32;
 };
 
-/// Returns whether a GEMM packed for `rows` returns the rows of W, so that a table tied to it is
-/// not held beside it: oneDNN's layout for many rows alone is opaque.
-[[nodiscard]] bool returns_rows(RowRange rows, Backend backend) noexcept;
+/// Returns whether a GEMM so packed returns the rows of W, so that a table tied to it is not held
+/// beside it: oneDNN's layout for many rows alone is opaque.
+[[nodiscard]] bool returns_rows(const LinearOptions& packing) noexcept;
 
 /// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts
-/// pad them: in all layouts of a GEMM, and beside them where another operator reads them too.
+/// pad them: in the layout of a GEMM, and beside it where another operator reads them too.
 /// HeldType::stored counts as float32.
 [[nodiscard]] Integer held_weight_bytes(const ModelSpec& spec, const HeldLayout& layout,
                                         const RankContext* rank = nullptr);

@@ -272,7 +272,7 @@ SourceMemory ModelWeights::source_of(const Node& node, std::size_t index,
   const bool is_tied = read_unpacked_.contains(id);
   const bool alone = index == 0 && projection.experts.evaluate(graph_.sizes) == 1;
   const bool stays = also_unpacked_.contains(graph_.weights[id].path) ||
-                     (is_tied && !(alone && returns_rows(packing.rows, packing.backend)));
+                     (is_tied && !(alone && returns_rows(packing)));
   return stays ? SourceMemory::kept : SourceMemory::released;
 }
 

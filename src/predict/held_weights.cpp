@@ -93,11 +93,10 @@ std::vector<Readings> readings_of(const Graph& graph, const std::set<std::string
   return readings;
 }
 
-/// Bytes of one element over all its copies. A GEMM stores float32 weights once for any number of
-/// rows, bfloat16 ones once for few rows and once for many, in float32, as biases always are.
-/// Weights that no GEMM reads stay in float32, except word tables, which shrink to their storage
-/// type. A word table that a GEMM also reads needs no copy if a packed layout can return its rows:
-/// the layout for few rows can, the one for many may not.
+/// Bytes of one element over all its copies. A GEMM stores weights once for any number of rows, its
+/// bias in float32. Weights that no GEMM reads stay in float32, except word tables, which shrink to
+/// their storage type. A word table that a GEMM also reads needs no copy if the packed layout can
+/// return its rows: that of float32 weights for many rows alone may not.
 Integer bytes_of_element(const Weight& weight, const Readings& readings, const Workload& workload,
                          const TimeRequest& request) {
   const detail::RowPolicy rows = readings.packed_by_head
@@ -107,13 +106,10 @@ Integer bytes_of_element(const Weight& weight, const Readings& readings, const W
   const bool is_bias = weight.path.ends_with(".bias");
   if (readings.recurrent) return is_bias ? detail::kFloat32Bytes : stored;
   if (!readings.packed) return readings.word_table ? stored : detail::kFloat32Bytes;
-  const Integer few = rows.few ? (is_bias ? detail::kFloat32Bytes : stored) : 0;
-  const bool shared = rows.few && stored == detail::kFloat32Bytes;
-  const Integer many = rows.many && !shared ? detail::kFloat32Bytes : 0;
-  const bool returns_rows = rows.few || !request.opaque_layout;
-  const Integer table = readings.word_table && !returns_rows ? detail::kFloat32Bytes : 0;
+  const bool is_opaque = request.opaque_layout && !rows.few && !has_narrow_weights(workload);
+  const Integer table = readings.word_table && is_opaque ? detail::kFloat32Bytes : 0;
   const Integer unpacked = readings.plain ? detail::kFloat32Bytes : 0;
-  return few + many + table + unpacked;
+  return (is_bias ? detail::kFloat32Bytes : stored) + table + unpacked;
 }
 
 }  // namespace

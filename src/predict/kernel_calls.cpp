@@ -457,17 +457,18 @@ class CallVisitor {
   /// The GEMM of a recurrence's step.
   [[nodiscard]] KernelKind recurrent_kernel() const {
     if (policy_.engine == MeasuredEngine::pytorch) return KernelKind::linear_warm;
-    return policy_.narrow ? KernelKind::stream_bfloat16_warm : KernelKind::stream_float32_warm;
+    return policy_.narrow ? KernelKind::linear_bfloat16_warm : KernelKind::stream_float32_warm;
   }
 
   [[nodiscard]] KernelCall linear(double rows, double in, double out) const {
     const KernelSizes sizes{rows, in, out};
-    if (!policy_.streams(place_.node.component.part, rows))
-      return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
     if (policy_.narrow) {
-      return {KernelKind::stream_bfloat16_cold, sizes, KernelKind::stream_bfloat16_warm};
+      return {KernelKind::linear_bfloat16_cold, sizes, KernelKind::linear_bfloat16_warm};
     }
-    return {KernelKind::stream_float32_cold, sizes, KernelKind::stream_float32_warm};
+    if (policy_.streams(place_.node.component.part, rows)) {
+      return {KernelKind::stream_float32_cold, sizes, KernelKind::stream_float32_warm};
+    }
+    return {KernelKind::linear_cold, sizes, KernelKind::linear_warm};
   }
 
   /// One linear layer per head. `measure` runs those of few rows side by side and holds their

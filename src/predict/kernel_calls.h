@@ -23,9 +23,9 @@ struct KernelCall {
 
 /// Weight storage of linear layers.
 struct LinearPolicy {
-  RowPolicy rows;       ///< with the layout for few, weights are read once, in their stored type
+  RowPolicy rows;       ///< with the layout for few, weights are read once
   RowPolicy head_rows;  ///< of the head's layers
-  bool narrow = false;  ///< that type is bfloat16
+  bool narrow = false;  ///< weights are bfloat16, which have one kernel for any number of rows
   MeasuredEngine engine = MeasuredEngine::headroom;
 
   /// Returns whether a GEMM of `count` rows of `part` reads the layout for few.

@@ -156,8 +156,8 @@ ATTENTION = ["attention_scores", "attention_context", "attention_fused"]
 # Name, change of the profile, tables whose points are not measured (those of thinned ones are counted).
 ABLATIONS = [
     ("GEMMs of warm weights as of cold ones", without_warm(["linear"]), ["linear_warm"]),
-    ("streams of warm weights as of cold ones", without_warm(["stream_float32", "stream_bfloat16"]),
-     ["stream_float32_warm", "stream_bfloat16_warm"]),
+    ("streams of warm weights as of cold ones", without_warm(["stream_float32", "linear_bfloat16"]),
+     ["stream_float32_warm", "linear_bfloat16_warm"]),
     ("decode attention to warm keys as to cold ones",
      without_warm(["step_scores", "step_context", "step_fused"]),
      ["step_scores_warm", "step_context_warm", "step_fused_warm"]),

@@ -131,15 +131,49 @@ TEST_CASE("a linear layer applies its epilogue after the bias") {
 }
 
 TEST_CASE("a linear layer in bfloat16 equals the matrix product with rounded weights") {
-  for (const std::int64_t rows : {1, 3, 8, 20}) {
-    TwoPartLayer layer{rows, 50, 19};
-    // Nine significant bits: half of the values are ties, which go to the even neighbour.
-    for (float& weight : layer.weight) weight = std::round(weight * 511.0F) / 256.0F;
-    PackedLinear linear(layer.parts(), layer.in, {.storage = measured::HeldType::bfloat16});
-    std::vector<float> y(layer.y.size());
-    linear.run(layer.x.data(), y.data(), rows);
-    round_to_8_bits(layer.weight);
-    CHECK(largest_error(y, exact_linear(layer, Epilogue::none), 7.0) < 1e-6);
+  struct Size {
+    std::int64_t in;
+    std::int64_t out;
+  };
+  // Odd inputs, outputs that fill no vector, more inputs than a panel's block, and some panels.
+  constexpr std::array kSizes{Size{50, 19}, Size{17, 1}, Size{9, 300}, Size{4500, 40}};
+  for (const int threads : {1, 2, 5}) {
+    const Threads scope(threads);
+    for (const Size size : kSizes) {
+      for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 20, 340}) {
+        if (rows * size.in > 100'000) continue;
+        CAPTURE(rows);
+        CAPTURE(size.in);
+        TwoPartLayer layer{rows, size.in, size.out};
+        // Nine significant bits: half of the values are ties, which go to the even neighbour.
+        for (float& weight : layer.weight) weight = std::round(weight * 511.0F) / 256.0F;
+        PackedLinear linear(layer.parts(), layer.in, {.storage = HeldType::bfloat16});
+        std::vector<float> y(layer.y.size());
+        linear.run(layer.x.data(), y.data(), rows);
+        round_to_8_bits(layer.weight);
+        const double terms = std::sqrt(static_cast<double>(size.in));
+        // Each output is one sum, whose rounding errors grow with its number of terms.
+        CHECK(largest_error(y, exact_linear(layer, Epilogue::none), terms) < 3e-6);
+      }
+    }
+  }
+}
+
+TEST_CASE("a linear layer in bfloat16 applies its epilogue after the bias and returns its rows") {
+  for (const Epilogue epilogue : kEpilogues) {
+    for (const std::int64_t rows : {1, 5, 40}) {
+      CAPTURE(static_cast<int>(epilogue));
+      TwoPartLayer layer{rows, 2100, 77};
+      PackedLinear linear(layer.parts(), layer.in,
+                          {.epilogue = epilogue, .storage = HeldType::bfloat16});
+      std::vector<float> y = layer.y;
+      linear.run(layer.x.data(), y.data(), rows);
+      round_to_8_bits(layer.weight);
+      CHECK(largest_error(y, exact_linear(layer, epilogue), 46.0) < 2e-6);
+      std::vector<float> row(2100);
+      CHECK(linear.read_row(70, row.data()));
+      CHECK(std::ranges::equal(row, std::span(layer.weight).subspan(70 * 2100, 2100)));
+    }
   }
 }
 
@@ -172,20 +206,21 @@ TEST_CASE("bfloat16 activations are rounded before the products, for few rows an
   }
 }
 
-TEST_CASE("a layer that multiplies bfloat16 holds two bytes of each weight in every layout") {
-  if (!has_bfloat16_products(Backend::onednn)) return;
+TEST_CASE("a bfloat16 layer holds two bytes of each weight, in one layout for all rows") {
   const std::vector<float> weight = random_floats(std::int64_t{256} * 512, 1);
   const LinearPart part{weight, {}};
   for (const RowRange layout : kLayouts) {
-    const PackedLinear linear(std::span(&part, 1), 256,
-                              {.backend = Backend::onednn,
-                               .rows = layout,
-                               .storage = HeldType::bfloat16,
-                               .activations = ActivationPath::bfloat16});
-    const std::int64_t layouts = layout == RowRange::both ? 2 : 1;
-    CHECK(linear.held_bytes() == layouts * 2 * 256 * 512);
-    CHECK(linear.weight_bytes(1) == 2 * 256 * 512);
-    CHECK(linear.weight_bytes(64) == 2 * 256 * 512);
+    for (const ActivationPath path : {ActivationPath::float32, ActivationPath::bfloat16}) {
+      const bool narrows = path == ActivationPath::bfloat16;
+      const Backend backend = narrows ? Backend::onednn : Backend::eigen;
+      if (narrows && !has_bfloat16_products(backend)) continue;
+      const PackedLinear linear(
+          std::span(&part, 1), 256,
+          {.backend = backend, .rows = layout, .storage = HeldType::bfloat16, .activations = path});
+      CHECK(linear.held_bytes() == 2 * 256 * 512);
+      CHECK(linear.weight_bytes(1) == 2 * 256 * 512);
+      CHECK(linear.weight_bytes(64) == 2 * 256 * 512);
+    }
   }
 }
 

@@ -116,8 +116,8 @@ TEST_CASE("weights lie on the nodes of the threads that read them, whoever write
   constexpr std::int64_t kOut = 8192;
   const std::vector<float> weight = random_floats(kIn * kOut, 1);
   const std::vector<LinearPart> parts{{weight, {}}};
-  const WeightStream<float> stream = make_stream<float>({kIn, kOut, parts, HeldType::float32, {}},
-                                                        Epilogue::none, StreamSlices::short_ones);
+  const WeightStream stream = make_stream({kIn, kOut, parts, HeldType::float32, {}}, Epilogue::none,
+                                          StreamSlices::short_ones);
   for (std::int64_t begin = 0; begin < stream.padded_in; begin += stream.slice_in) {
     const Range slice = stream.slice(begin);
     const auto outputs = std::span(stream.weight)

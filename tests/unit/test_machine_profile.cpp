@@ -292,8 +292,8 @@ TEST_CASE(
   auto& tables = threads_of(profile).tables;
   CHECK(refusal_of_profile(profile_to_json(profile)).empty());
   const std::string timed =
-      " linear_cold linear_warm stream_float32_cold stream_float32_warm stream_bfloat16_cold "
-      "stream_bfloat16_warm attention_scores attention_softmax attention_context "
+      " linear_cold linear_warm stream_float32_cold stream_float32_warm linear_bfloat16_cold "
+      "linear_bfloat16_warm attention_scores attention_softmax attention_context "
       "attention_fused step_scores_cold step_scores_warm step_fused_cold step_fused_warm "
       "step_context_cold step_context_warm linear_attention linear_attention_causal layer_norm "
       "rms_norm residual_add embedding copy ";

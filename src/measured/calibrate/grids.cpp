@@ -16,6 +16,9 @@ const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
 // Stored weights have one kernel for any number of rows, which passes over them for every 64. The
 // largest blocks have 256 values.
 const std::vector<double> kBlockRows{1, 3, 8, 64};
+// bfloat16 has one kernel for any number of rows, in tiles of six: more rows than the last take
+// their time, row by row.
+const std::vector<double> kNarrowRows{1, 4, 8, 72};
 const std::vector<double> kBlockFeatures{512, 1280, 3328};
 // Even numbers of heads, so that threads get equal numbers, as in most models.
 const std::vector<double> kBatchHeads{10, 38};
@@ -40,9 +43,10 @@ KernelGrid full_grid(KernelKind kind) {
       return {{1, 16, 64, 192, 448, 896}, kFeatures, kOutFeatures};
     case KernelKind::stream_float32_cold:
     case KernelKind::stream_float32_warm:
-    case KernelKind::stream_bfloat16_cold:
-    case KernelKind::stream_bfloat16_warm:
       return {{1, 3, 8}, kStreamFeatures, kStreamOutFeatures};
+    case KernelKind::linear_bfloat16_cold:
+    case KernelKind::linear_bfloat16_warm:
+      return {kNarrowRows, kStreamFeatures, kStreamOutFeatures};
     case KernelKind::attention_scores:
     case KernelKind::attention_context:
     case KernelKind::attention_fused:

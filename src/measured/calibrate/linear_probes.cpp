@@ -125,7 +125,8 @@ class LinearShapeProbe {
   std::pair<std::optional<KernelTime>, std::optional<KernelTime>> measure(const Budget& budget,
                                                                           std::int64_t rows) {
     const bool is_smallest = rows == 1;
-    const double most = stored_ ? kMaxStoredWork : kMaxGemmWork;
+    const bool has_few_points = stored_ || kinds_.storage == HeldType::bfloat16;
+    const double most = has_few_points ? kMaxFewPointsWork : kMaxGemmWork;
     if (!is_smallest && static_cast<double>(rows * in_ * out_) > most) return {};
     const AlignedVector<float> x = random_floats(rows * in_);
     AlignedVector<float> y = random_floats(rows * out_);
@@ -145,8 +146,8 @@ class LinearShapeProbe {
   static constexpr std::int64_t kTypicalRows = 128;
   /// GEMMs take most of a model's time, so larger points are worth measuring.
   static constexpr double kMaxGemmWork = 1.5 * kMaxWork;
-  /// Stored weights have few points, and each of them counts.
-  static constexpr double kMaxStoredWork = 3 * kMaxWork;
+  /// Weights with one kernel for any number of rows have few points, and each of them counts.
+  static constexpr double kMaxFewPointsWork = 3 * kMaxWork;
   /// With fewer copies a layer's weights are too large for a cache; the warm layer then has fewer
   /// outputs.
   static constexpr std::int64_t kMinCopies = 5;
@@ -281,8 +282,8 @@ bool probe_linears(const LinearProbes& probes, std::vector<ThreadProfile>& profi
        Resource::compute, 20},
       {KernelKind::stream_float32_cold, KernelKind::stream_float32_warm, RowRange::few,
        HeldType::float32, Resource::memory, 4},
-      {KernelKind::stream_bfloat16_cold, KernelKind::stream_bfloat16_warm, RowRange::few,
-       HeldType::bfloat16, Resource::memory, 4}};
+      {KernelKind::linear_bfloat16_cold, KernelKind::linear_bfloat16_warm, RowRange::both,
+       HeldType::bfloat16, Resource::memory, 5}};
   double done_s = 0;
   double all_s = 0;
   for (const LinearKinds& kinds : all_kinds) all_s += kinds.max_s;

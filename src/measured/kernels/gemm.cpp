@@ -124,22 +124,10 @@ std::unique_ptr<LinearKernel> make_kernel_of_many_rows(const StackedWeights& wei
 
 namespace {
 
-/// Returns whether few rows have a layout of their own. Float32 weights have one for few rows and
-/// many.
-bool has_own_few_rows(const LinearOptions& options) {
-  return options.rows == RowRange::few || options.storage == HeldType::bfloat16;
-}
-
-/// The kernel for few rows. If one for many is made from the weights, too, it leaves their memory
-/// as it is.
-std::unique_ptr<LinearKernel> make_few(const StackedWeights& weights,
-                                       const LinearOptions& options) {
-  if (options.rows == RowRange::few) return make_streaming_kernel(weights, options);
-  std::vector<LinearPart> kept(weights.parts.begin(), weights.parts.end());
-  for (LinearPart& part : kept) part.source = SourceMemory::kept;
-  StackedWeights first = weights;
-  first.parts = kept;
-  return make_streaming_kernel(first, options);
+/// Returns whether bfloat16 weights have one kernel for any number of rows.
+bool has_narrow_kernel(const LinearOptions& options) {
+  if (options.storage != HeldType::bfloat16) return false;
+  return !multiplies_bfloat16(options) || options.rows == RowRange::few;
 }
 
 }  // namespace
@@ -149,13 +137,15 @@ PackedLinear::PackedLinear(std::span<const LinearPart> parts, std::int64_t in_fe
     : in_(in_features), out_(0) {
   const StackedWeights weights = stack(parts, in_features, options.storage);
   out_ = weights.out;
-  const bool has_few = options.rows != RowRange::many;
-  if (has_few && has_own_few_rows(options)) few_ = make_few(weights, options);
-  if (options.rows != RowRange::few) many_ = make_kernel_of_many_rows(weights, options);
-  if (has_few && !few_) few_ = many_->kernel_of_few_rows();
+  if (has_narrow_kernel(options)) {
+    few_ = make_narrow_kernel(weights, options);
+  } else if (options.rows == RowRange::few) {
+    few_ = make_streaming_kernel(weights, options.epilogue);
+  } else {
+    many_ = make_kernel_of_many_rows(weights, options);
+    if (options.rows == RowRange::both) few_ = many_->kernel_of_few_rows();
+  }
 }
-
-std::int64_t LinearKernel::most_rows() const { return PackedLinear::kFewRows; }
 
 PackedLinear::PackedLinear(std::span<const BlockPart> parts, std::int64_t in_features,
                            ActivationPath path)
@@ -174,7 +164,7 @@ PackedLinear::PackedLinear(std::span<const GroupPart> parts, std::int64_t in_fea
 }
 
 LinearKernel& PackedLinear::kernel_for(std::int64_t rows) const {
-  if (many_ == nullptr || (few_ != nullptr && rows <= few_->most_rows())) return *few_;
+  if (many_ == nullptr || (few_ != nullptr && rows <= kFewRows)) return *few_;
   return *many_;
 }
 

@@ -14,9 +14,7 @@ namespace headroom::measured {
 /// Library for matrix products of many rows.
 enum class Backend { eigen, onednn };
 
-/// Storage type of weights for few rows, which are bound by reading them. bfloat16 rounds every
-/// weight to 8 significant bits for any number of rows, so that prefill and decode compute the same
-/// function.
+/// Storage type of weights. bfloat16 rounds every weight to 8 significant bits.
 /// `stored` keeps weights that a source has in blocks or in groups as they are, the others as
 /// float32.
 enum class HeldType { float32, bfloat16, stored };
@@ -29,8 +27,7 @@ enum class ActivationPath {
 };
 
 /// Numbers of rows that weights are packed for. Every layout works with any number of rows; only
-/// the speed differs. `both` stores float32 weights once, in a layout that serves few rows and
-/// many, and bfloat16 weights twice.
+/// the speed differs. `both` stores weights once, in a layout that serves few rows and many.
 enum class RowRange { few, many, both };
 
 /// Operation on x·Wᵀ + bias before it is stored; add_residual adds it to y. Programs run
@@ -89,8 +86,6 @@ class LinearKernel {
   [[nodiscard]] virtual std::int64_t weight_bytes() const = 0;
   /// Copies row `row` of W [out, in] to `to`; returns false if the layout is opaque.
   [[nodiscard]] virtual bool read_row(std::int64_t row, float* to) const = 0;
-  /// Most rows that a layer runs here rather than with its kernel for many.
-  [[nodiscard]] virtual std::int64_t most_rows() const;
   /// A kernel for few rows that reads the weights of this one, which it must not outlive; null if
   /// only the backend can read its layout.
   [[nodiscard]] virtual std::unique_ptr<LinearKernel> kernel_of_few_rows() const { return nullptr; }
@@ -100,7 +95,7 @@ class LinearKernel {
 /// on omp_get_max_threads() threads, one run at a time.
 class PackedLinear {
  public:
-  /// Maximum number of rows for the streaming kernel.
+  /// Maximum number of rows for the kernel of few rows, where there is another one.
   static constexpr std::int64_t kFewRows = 8;
 
   /// Packs the weights; the spans may be freed after the call. Throws missing_resource if this

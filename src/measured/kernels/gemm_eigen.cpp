@@ -48,7 +48,7 @@ class EigenKernel : public LinearKernel {
   }
 
   /// With the layout of a kernel for few rows, which holds it, too.
-  explicit EigenKernel(std::shared_ptr<const WeightStream<float>> stream)
+  explicit EigenKernel(std::shared_ptr<const WeightStream> stream)
       : in_(stream->in),
         out_(stream->out),
         epilogue_(stream->epilogue),
@@ -129,7 +129,7 @@ class EigenKernel : public LinearKernel {
   UnfilledVector<float> weight_;  ///< empty, as bias_, with `stream_`
   PooledVector<float> bias_;
   Epilogue epilogue_;
-  std::shared_ptr<const WeightStream<float>> stream_;  ///< null: `weight_`
+  std::shared_ptr<const WeightStream> stream_;  ///< null: `weight_`
   std::vector<WeightSlice> slices_;
 };
 
@@ -137,8 +137,8 @@ class EigenKernel : public LinearKernel {
 
 std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options) {
-  if (options.rows == RowRange::both && options.storage != HeldType::bfloat16) {
-    return std::make_unique<EigenKernel>(share_stream<float>(weights, options.epilogue));
+  if (options.rows == RowRange::both) {
+    return std::make_unique<EigenKernel>(share_stream(weights, options.epilogue));
   }
   return std::make_unique<EigenKernel>(weights, options.epilogue);
 }

@@ -80,10 +80,11 @@ class OnednnKernel : public LinearKernel {
         type_(multiplies_bfloat16(options) ? memory::data_type::bf16 : memory::data_type::f32) {
     const auto layout =
         matmul(options.typical_rows, matrix_desc(in_, out_, Tag::any, type_)).weights_desc();
-    if (options.rows == RowRange::both && options.storage != HeldType::bfloat16) {
-      blocks_ = onednn::output_blocks(layout);
+    if (options.rows == RowRange::both) {
+      blocks_ = onednn::output_blocks(layout, word_inputs());
       if (blocks_ && !can_stream_panels(blocks_->width)) blocks_.reset();
-      if (!blocks_) stream_ = share_stream<float>(weights, epilogue_, StreamSlices::whole_rows);
+      const bool has_rows = !blocks_ && !is_narrow();
+      if (has_rows) stream_ = share_stream(weights, epilogue_, StreamSlices::whole_rows);
     }
     if (stream_ == nullptr) {
       bias_ = weights.bias;
@@ -124,7 +125,7 @@ class OnednnKernel : public LinearKernel {
   }
 
   [[nodiscard]] std::int64_t held_bytes() const override {
-    return static_cast<std::int64_t>((weight_.size() + bias_.size()) * sizeof(float));
+    return static_cast<std::int64_t>(weight_.size() + bias_.size() * sizeof(float));
   }
 
   [[nodiscard]] std::int64_t weight_bytes() const override {
@@ -138,7 +139,8 @@ class OnednnKernel : public LinearKernel {
   [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() const override {
     if (stream_ != nullptr) return make_streaming_kernel(stream_);
     if (!blocks_) return nullptr;
-    return make_panel_kernel(panels(), bias_, epilogue_);
+    if (is_narrow()) return make_panel_kernel(panels<std::uint16_t>(), bias_, epilogue_);
+    return make_panel_kernel(panels<float>(), bias_, epilogue_);
   }
 
  private:
@@ -153,14 +155,24 @@ class OnednnKernel : public LinearKernel {
     std::int64_t scratch_floats = 0;
   };
 
-  [[nodiscard]] WeightPanels panels() const {
-    return {weight_.data(), in_, out_, blocks_->width, blocks_->stride};
+  template <class Weight>
+  [[nodiscard]] WeightPanels<Weight> panels() const {
+    return {reinterpret_cast<const Weight*>(weight_.data()), in_, out_, blocks_->width,
+            blocks_->stride};
+  }
+
+  void place() const {
+    if (!blocks_) return;
+    if (is_narrow())
+      place_panels(panels<std::uint16_t>());
+    else
+      place_panels(panels<float>());
   }
 
   /// Copies the weights into `layout`.
   void pack(const StackedWeights& weights, const memory::desc& layout) {
-    weight_.resize(ceil_div(layout.get_size(), sizeof(float)));
-    if (blocks_) place_panels(panels());
+    weight_.resize(layout.get_size());
+    place();
     weight_memory_ = memory(layout, engine_, weight_.data());
     StackedRows(weights).for_slices(kOutputs, [&](Range rows, const float* values) {
       const memory::dims sizes{in_, rows.size()};
@@ -194,6 +206,10 @@ class OnednnKernel : public LinearKernel {
 
   [[nodiscard]] bool is_narrow() const noexcept { return type_ == memory::data_type::bf16; }
 
+  [[nodiscard]] std::int64_t word_inputs() const noexcept {
+    return is_narrow() ? kWordInputs<std::uint16_t> : kWordInputs<float>;
+  }
+
   /// Floats of scratch that x takes in bfloat16.
   [[nodiscard]] std::int64_t narrow_floats(std::int64_t rows) const {
     return is_narrow() ? ceil_div(rows * in_, std::int64_t{2}) : 0;
@@ -220,13 +236,13 @@ class OnednnKernel : public LinearKernel {
   std::int64_t out_;
   bool has_bias_;
   PooledVector<float> bias_;  ///< empty, as weight_, with `stream_`
-  UnfilledVector<float> weight_;
+  UnfilledVector<std::byte> weight_;
   Epilogue epilogue_;
   memory::data_type type_;  ///< of weights and x; sums and bias are float32
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream work_{engine_};
-  std::optional<onednn::OutputBlocks> blocks_;         ///< of weight_, if few rows read it, too
-  std::shared_ptr<const WeightStream<float>> stream_;  ///< in place of weight_, likewise
+  std::optional<onednn::OutputBlocks> blocks_;  ///< of weight_, if few rows read it, too
+  std::shared_ptr<const WeightStream> stream_;  ///< in place of weight_, likewise
   memory weight_memory_;
   memory bias_memory_;
   std::vector<PreparedRun> prepared_;

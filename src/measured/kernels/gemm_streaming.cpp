@@ -17,9 +17,8 @@ using simd::kLanes;
 
 /// Rows of W per register block: as many as keep the sums in registers. With one row of x only
 /// reading matters; these numbers of concurrent streams read fastest.
-template <class Weight>
 constexpr std::size_t columns_at_once(std::size_t rows) {
-  if (rows == 1) return sizeof(Weight) == sizeof(float) ? 8 : 4;
+  if (rows == 1) return 8;
   return rows <= 5 ? 4 : 3;
 }
 
@@ -37,17 +36,17 @@ struct Columns {
 
 /// y[r, c] = x[r]·W[c] over a slice, for the rows r and columns c of a register block; adds to y if
 /// `accumulate`.
-template <std::size_t rows, std::size_t columns, class Weight>
-void multiply_block(const WeightStream<Weight>& stream, Rows at, Range slice, Columns where,
+template <std::size_t rows, std::size_t columns>
+void multiply_block(const WeightStream& stream, Rows at, Range slice, Columns where,
                     bool accumulate) {
   std::array<std::array<Floats, columns>, rows> sums = {};
-  const Weight* weight = stream.weight.data() + stream.offset(slice, where.first);
+  const float* weight = stream.weight.data() + stream.offset(slice, where.first);
   const std::int64_t stride = where.stride * slice.size();
   const float* x = at.x;
   for (std::int64_t i = 0; i < slice.size(); i += kStep, weight += kStep) {
     std::array<VectorPair, columns> w;
     simd::unroll<columns>([&](auto c) {
-      const Weight* from = weight + static_cast<std::int64_t>(c) * stride;
+      const float* from = weight + static_cast<std::int64_t>(c) * stride;
       if constexpr (rows > 1) prefetch_pair(from + slice.size());
       w[c] = load_pair(from);
     });
@@ -69,9 +68,9 @@ void multiply_block(const WeightStream<Weight>& stream, Rows at, Range slice, Co
 }
 
 /// All columns of `range`, for a constant number of rows.
-template <std::size_t rows, class Weight>
-void multiply_range(const WeightStream<Weight>& stream, Rows at, Range range) {
-  constexpr std::size_t kColumns = columns_at_once<Weight>(rows);
+template <std::size_t rows>
+void multiply_range(const WeightStream& stream, Rows at, Range range) {
+  constexpr std::size_t kColumns = columns_at_once(rows);
   for (std::int64_t begin = 0; begin < stream.padded_in; begin += stream.slice_in) {
     const Range slice = stream.slice(begin);
     const Rows part = {at.x + static_cast<std::int64_t>(rows) * begin, at.y};
@@ -93,25 +92,20 @@ void multiply_range(const WeightStream<Weight>& stream, Rows at, Range range) {
 }
 
 /// Calls multiply_range for 1 to 8 `rows`.
-template <class Weight, std::size_t max_rows = PackedLinear::kFewRows>
-void dispatch(const WeightStream<Weight>& stream, Rows at, std::int64_t rows, Range range) {
+template <std::size_t max_rows = PackedLinear::kFewRows>
+void dispatch(const WeightStream& stream, Rows at, std::int64_t rows, Range range) {
   if (rows == static_cast<std::int64_t>(max_rows)) {
     multiply_range<max_rows>(stream, at, range);
   } else if constexpr (max_rows > 1) {
-    dispatch<Weight, max_rows - 1>(stream, at, rows, range);
+    dispatch<max_rows - 1>(stream, at, rows, range);
   }
 }
 
-/// Rounding of x before the products.
-enum class Rounding { none, bfloat16 };
-
-template <class Weight>
 class StreamingKernel : public LinearKernel {
  public:
-  using Stream = std::shared_ptr<const WeightStream<Weight>>;
+  using Stream = std::shared_ptr<const WeightStream>;
 
-  StreamingKernel(Stream stream, Rounding rounding)
-      : shared_(std::move(stream)), stream_(*shared_), rounding_(rounding) {}
+  explicit StreamingKernel(Stream stream) : shared_(std::move(stream)), stream_(*shared_) {}
 
   void prepare(std::int64_t /*rows*/) override { (void)scratch(); }
 
@@ -126,18 +120,16 @@ class StreamingKernel : public LinearKernel {
   }
 
   [[nodiscard]] std::int64_t held_bytes() const override {
-    return static_cast<std::int64_t>(stream_.weight.size() * sizeof(Weight) +
-                                     stream_.bias.size() * sizeof(float));
+    return static_cast<std::int64_t>((stream_.weight.size() + stream_.bias.size()) * sizeof(float));
   }
 
   [[nodiscard]] std::int64_t weight_bytes() const override {
-    return stream_.in * stream_.out * static_cast<std::int64_t>(sizeof(Weight));
+    return stream_.in * stream_.out * static_cast<std::int64_t>(sizeof(float));
   }
 
   [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
     stream_.for_pieces(row, [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
-      const Weight* const from = stream_.weight.data() + offset;
-      std::transform(from, from + count, to + begin, to_float<Weight>);
+      std::copy_n(stream_.weight.data() + offset, count, to + begin);
     });
     return true;
   }
@@ -153,37 +145,25 @@ class StreamingKernel : public LinearKernel {
     float* to = first;
     for (std::int64_t i = 0; i < stream_.padded_in; i += kStep) {
       for (std::int64_t row = 0; row < rows; ++row, to += kStep) {
-        store_pair<Weight>(x + row * stream_.in + i, stream_.in - i, to);
-        if (rounding_ == Rounding::bfloat16) std::transform(to, to + kStep, to, round_to_bfloat16);
+        store_pair(x + row * stream_.in + i, stream_.in - i, to);
       }
     }
     return first;
   }
 
   Stream shared_;
-  const WeightStream<Weight>& stream_;
-  Rounding rounding_;
+  const WeightStream& stream_;
 };
 
 }  // namespace
 
 std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
-                                                    const LinearOptions& options) {
-  switch (options.storage) {
-    case HeldType::float32:
-    case HeldType::stored:
-      return make_streaming_kernel(share_stream<float>(weights, options.epilogue));
-    case HeldType::bfloat16:
-      return std::make_unique<StreamingKernel<std::uint16_t>>(
-          share_stream<std::uint16_t>(weights, options.epilogue),
-          multiplies_bfloat16(options) ? Rounding::bfloat16 : Rounding::none);
-  }
-  return nullptr;
+                                                    Epilogue epilogue) {
+  return make_streaming_kernel(share_stream(weights, epilogue));
 }
 
-std::unique_ptr<LinearKernel> make_streaming_kernel(
-    std::shared_ptr<const WeightStream<float>> stream) {
-  return std::make_unique<StreamingKernel<float>>(std::move(stream), Rounding::none);
+std::unique_ptr<LinearKernel> make_streaming_kernel(std::shared_ptr<const WeightStream> stream) {
+  return std::make_unique<StreamingKernel>(std::move(stream));
 }
 
 }  // namespace headroom::measured

@@ -6,6 +6,7 @@
 
 #include "aligned.h"
 #include "gemm.h"
+#include "weight_panels.h"
 
 namespace headroom::measured {
 
@@ -13,7 +14,6 @@ namespace blocks {
 struct Int8Block;
 }
 
-template <class Weight>
 struct WeightStream;
 
 /// Parts to stack into one matrix W [out, in], and their bias [out]; empty if no part has one.
@@ -46,35 +46,24 @@ struct OutputBlock {
 /// add_residual, which the matrix product itself must do.
 void apply_epilogue(Epilogue epilogue, const float* bias, const OutputBlock& block);
 
-/// Streams W once per eight rows of x.
+/// Streams float32 W once per eight rows of x.
 std::unique_ptr<LinearKernel> make_streaming_kernel(const StackedWeights& weights,
-                                                    const LinearOptions& options);
+                                                    Epilogue epilogue);
 /// Likewise with weights that another kernel lays out, too.
-std::unique_ptr<LinearKernel> make_streaming_kernel(
-    std::shared_ptr<const WeightStream<float>> stream);
+std::unique_ptr<LinearKernel> make_streaming_kernel(std::shared_ptr<const WeightStream> stream);
 std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options);
 
-/// W [out, in] in panels of outputs: element [o, i] is `i·width + o % width` floats behind the
-/// start of panel o / width. The last panel is filled up with zeros.
-struct WeightPanels {
-  const float* first = nullptr;
-  std::int64_t in = 0;
-  std::int64_t out = 0;
-  std::int64_t width = 0;   ///< outputs per panel
-  std::int64_t stride = 0;  ///< floats from a panel to the next
-};
-
-/// Returns whether panels of this width are whole vectors.
-[[nodiscard]] bool can_stream_panels(std::int64_t width) noexcept;
-
-/// Puts panels that are not yet written on the nodes of the threads that stream them.
-void place_panels(const WeightPanels& panels);
-
-/// Streams W once for up to three rows of x, from panels and a bias that another kernel holds and
-/// this one must not outlive. `can_stream_panels` must hold of the panels.
-std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels& panels,
+/// Reads W, for few rows of x once, from panels and a bias that another kernel holds and this one
+/// must not outlive. `can_stream_panels` must hold of the panels. Rounds x to bfloat16 for panels
+/// of that type.
+std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels<float>& panels,
                                                 std::span<const float> bias, Epilogue epilogue);
+std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels<std::uint16_t>& panels,
+                                                std::span<const float> bias, Epilogue epilogue);
+/// Holds W in bfloat16, for any number of rows.
+std::unique_ptr<LinearKernel> make_narrow_kernel(const StackedWeights& weights,
+                                                 const LinearOptions& options);
 /// Returns whether oneDNN has kernels for bfloat16 on this processor.
 [[nodiscard]] bool onednn_has_bfloat16() noexcept;
 /// Throws missing_resource in builds without oneDNN.

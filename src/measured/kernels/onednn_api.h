@@ -2,6 +2,7 @@
 // tests the version.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
@@ -10,7 +11,7 @@
 namespace headroom::measured::onednn {
 
 /// A layout of a matrix [in, out] in blocks of neighbouring outputs: all inputs of a block, one
-/// after the other.
+/// after the other, or word after word of a few inputs of one output.
 struct OutputBlocks {
   std::int64_t width = 0;   ///< outputs per block
   std::int64_t stride = 0;  ///< elements from a block to the next
@@ -23,28 +24,37 @@ struct BlockedLayout {
   std::vector<std::int64_t> strides;  ///< of the outer blocks, by dimension
 };
 
-/// Rows of `layout` follow each other within a block of outputs, also from one inner block of
-/// inputs to the next (oneDNN's BA16a64b, and similar).
-[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(const BlockedLayout& layout) {
+/// The output blocks of `layout` with `word` inputs in a word: rows follow each other within a
+/// block of outputs, also from one inner block of inputs to the next (oneDNN's BA16a64b, or
+/// BA16a64b2a with words of two, and similar).
+[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(BlockedLayout layout,
+                                                               std::int64_t word) {
   constexpr std::int64_t kInputs = 0;
   constexpr std::int64_t kOutputs = 1;
-  const std::size_t inner = layout.blocks.size();
-  const bool by_outputs = inner > 0 && layout.axes.back() == kOutputs;
-  const bool two = inner == 2 && layout.axes.front() == kInputs;
-  if (!by_outputs || (inner != 1 && !two) || layout.strides.size() != 2) return std::nullopt;
-  const std::int64_t width = layout.blocks.back();
-  const std::int64_t rows = two ? layout.blocks.front() : 1;
-  if (layout.strides[kInputs] != rows * width) return std::nullopt;
+  if (layout.strides.size() != 2) return std::nullopt;
+  const auto drop_last = [&](std::int64_t axis) {
+    if (layout.axes.empty() || layout.axes.back() != axis) return std::int64_t{0};
+    const std::int64_t size = layout.blocks.back();
+    layout.axes.pop_back();
+    layout.blocks.pop_back();
+    return size;
+  };
+  if (word > 1 && drop_last(kInputs) != word) return std::nullopt;
+  const std::int64_t width = drop_last(kOutputs);
+  const std::int64_t rows = std::max<std::int64_t>(1, drop_last(kInputs));
+  const bool follow = layout.strides[kInputs] == rows * width * word;
+  if (width == 0 || !layout.axes.empty() || !follow) return std::nullopt;
   return OutputBlocks{width, layout.strides[kOutputs]};
 }
 
 #if DNNL_VERSION_MAJOR >= 3
 
 /// The output blocks of a description, empty for other layouts.
-[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(const dnnl::memory::desc& desc) {
+[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(const dnnl::memory::desc& desc,
+                                                               std::int64_t word) {
   if (desc.get_format_kind() != dnnl::memory::format_kind::blocked) return std::nullopt;
   return output_blocks(
-      BlockedLayout{desc.get_inner_blks(), desc.get_inner_idxs(), desc.get_strides()});
+      BlockedLayout{desc.get_inner_blks(), desc.get_inner_idxs(), desc.get_strides()}, word);
 }
 
 /// Describes a primitive. `arguments` are those of its operation: a propagation kind if it has
@@ -63,13 +73,15 @@ inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm
 
 #else
 
-[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(const dnnl::memory::desc& desc) {
+[[nodiscard]] inline std::optional<OutputBlocks> output_blocks(const dnnl::memory::desc& desc,
+                                                               std::int64_t word) {
   if (desc.data.format_kind != dnnl_blocked || desc.data.ndims != 2) return std::nullopt;
   const dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
   const auto count = blocking.inner_nblks;
   return output_blocks(BlockedLayout{{blocking.inner_blks, blocking.inner_blks + count},
                                      {blocking.inner_idxs, blocking.inner_idxs + count},
-                                     {blocking.strides, blocking.strides + 2}});
+                                     {blocking.strides, blocking.strides + 2}},
+                       word);
 }
 
 template <class Primitive, class... Arguments>

@@ -1,16 +1,13 @@
-// Weight layout of matrix products of few rows, and its readers.
+// Layout of float32 weights for matrix products of few rows, and its readers.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <type_traits>
 
 #include "aligned.h"
-#include "bfloat16.h"
 #include "cache_line.h"
 #include "headroom/expr.h"
 #include "linear_kernels.h"
@@ -21,26 +18,15 @@
 
 namespace headroom::measured {
 
-/// Inputs per step: two vectors of float32, or one of bfloat16.
+/// Inputs per step: two vectors.
 inline constexpr std::int64_t kStep = 2 * simd::kLanes;
 /// Inputs per slice: few enough for eight rows of x to stay in L1.
 inline constexpr std::int64_t kSlice = 1024;
 
-/// Converts a weight to its storage type; bfloat16 rounds to nearest.
-template <class Weight>
-Weight to_stored(float value) {
-  if constexpr (std::is_same_v<Weight, float>) {
-    return value;
-  } else {
-    return bfloat16_bits(round_to_bfloat16(value));
-  }
-}
-
 /// W [out, in] in slices of inputs. A slice stores all its outputs one after another, so it is read
 /// sequentially. The last slice is padded with zeros to whole steps.
-template <class Weight>
 struct WeightStream {
-  UnfilledVector<Weight> weight;
+  UnfilledVector<float> weight;
   PooledVector<float> bias;
   std::int64_t in = 0;
   std::int64_t padded_in = 0;
@@ -58,9 +44,9 @@ struct WeightStream {
   /// Writes `from`, the `in` inputs of one output, and zeros behind them.
   void store(std::int64_t column, const float* from) {
     for_pieces(column, [&](std::int64_t begin, std::int64_t count, std::int64_t offset) {
-      Weight* const to = weight.data() + offset;
-      std::transform(from + begin, from + begin + count, to, to_stored<Weight>);
-      std::fill(to + count, to + slice(begin).size(), Weight{});
+      float* const to = weight.data() + offset;
+      std::copy_n(from + begin, count, to);
+      std::fill(to + count, to + slice(begin).size(), 0.0F);
     });
   }
   /// Calls piece(first input, count, offset) for the slices of one output.
@@ -79,40 +65,16 @@ inline VectorPair load_pair(const float* from) {
   return {simd::load(from), simd::load(from + simd::kLanes)};
 }
 
-/// Even and odd elements of kStep bfloat16s, the upper halves of float32s.
-inline VectorPair load_pair(const std::uint16_t* from) {
-  simd::Words words;
-  std::memcpy(&words, from, sizeof words);
-  return {std::bit_cast<simd::Floats>(words << 16),
-          std::bit_cast<simd::Floats>(words & 0xffff0000U)};
-}
-
 /// Prefetches the operand of load_pair.
-template <class Weight>
-void prefetch_pair(const Weight* from) {
-  for (std::size_t byte = 0; byte < kStep * sizeof(Weight); byte += kCacheLine) {
-    __builtin_prefetch(from + byte / sizeof(Weight));
-  }
+inline void prefetch_pair(const float* from) {
+  for (std::int64_t i = 0; i < kStep; i += kCacheLineFloats) __builtin_prefetch(from + i);
 }
 
-/// Reorders the first kStep of `count` inputs as load_pair returns them, zeros after the last.
-template <class Weight>
-void store_pair(const float* from, std::int64_t count, float* to) {
-  std::array<float, kStep> step = {};
-  std::copy_n(from, std::min(kStep, count), step.begin());
-  for (std::size_t i = 0; i < step.size(); ++i) {
-    const std::size_t half = step.size() / 2;
-    to[sizeof(Weight) == sizeof(float) ? i : i % 2 * half + i / 2] = step[i];
-  }
-}
-
-template <class Weight>
-float to_float(Weight weight) {
-  if constexpr (std::is_same_v<Weight, float>) {
-    return weight;
-  } else {
-    return float_of_bfloat16(weight);
-  }
+/// Copies the first kStep of `count` inputs, zeros after the last.
+inline void store_pair(const float* from, std::int64_t count, float* to) {
+  const std::int64_t some = std::min(kStep, count);
+  std::copy_n(from, some, to);
+  std::fill(to + some, to + kStep, 0.0F);
 }
 
 /// Threads split the outputs of a stream in multiples of this: a multiple of the outputs of every
@@ -123,8 +85,7 @@ inline std::int64_t stream_granule(std::int64_t outputs, std::int64_t threads) {
 }
 
 /// Puts each slice's outputs on the nodes of the threads that read them.
-template <class Weight>
-void place_stream(const WeightStream<Weight>& stream) {
+inline void place_stream(const WeightStream& stream) {
   const std::int64_t granule = stream_granule(stream.out, omp_get_max_threads());
   for (std::int64_t begin = 0; begin < stream.padded_in; begin += stream.slice_in) {
     const Range slice = stream.slice(begin);
@@ -137,10 +98,9 @@ void place_stream(const WeightStream<Weight>& stream) {
 /// Slices of a stream: short ones are read fastest; whole rows are a plain matrix.
 enum class StreamSlices { short_ones, whole_rows };
 
-template <class Weight>
-WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogue,
-                                 StreamSlices slices) {
-  WeightStream<Weight> stream;
+inline WeightStream make_stream(const StackedWeights& weights, Epilogue epilogue,
+                                StreamSlices slices) {
+  WeightStream stream;
   stream.bias = weights.bias;
   stream.in = weights.in;
   stream.out = weights.out;
@@ -163,12 +123,10 @@ WeightStream<Weight> make_stream(const StackedWeights& weights, Epilogue epilogu
   return stream;
 }
 
-template <class Weight>
-std::shared_ptr<const WeightStream<Weight>> share_stream(
+inline std::shared_ptr<const WeightStream> share_stream(
     const StackedWeights& weights, Epilogue epilogue,
     StreamSlices slices = StreamSlices::short_ones) {
-  return std::make_shared<const WeightStream<Weight>>(
-      make_stream<Weight>(weights, epilogue, slices));
+  return std::make_shared<const WeightStream>(make_stream(weights, epilogue, slices));
 }
 
 }  // namespace headroom::measured
