@@ -18,9 +18,12 @@ set(HEADROOM_GOLDEN_CASES
   analyze_bert_base
   analyze_conventions
   analyze_formats
+  analyze_kinds
   analyze_llama_decode
   analyze_t5
   analyze_train_recompute
+  command_words
+  compare_imports
   complexity
   complexity_studies
   diff
@@ -29,6 +32,7 @@ set(HEADROOM_GOLDEN_CASES
   explain_bert_base
   explain_claim
   explain_crossovers
+  explain_figures
   explain_generation
   explain_hybrids
   explain_kv
@@ -38,13 +42,22 @@ set(HEADROOM_GOLDEN_CASES
   fit
   fit_devices
   fit_errors
+  fit_kinds
+  fit_inputs
   fit_split
   layers
+  measure_options
+  option_values
   plan
+  plan_rules
   presets_show
   serve
   serve_errors
-  sweep)
+  serve_kinds
+  serve_options
+  sweep
+  sweep_axes
+  type_options)
 set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
 set(update_commands "")
 foreach(case IN LISTS HEADROOM_GOLDEN_CASES)
@@ -135,6 +148,10 @@ integration_test(multimodal bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh $<TARGE
 integration_test(multimodal.sound bash ${CMAKE_CURRENT_LIST_DIR}/multimodal.sh
   $<TARGET_FILE:headroom> ${CMAKE_CURRENT_LIST_DIR}/data/towers/tiny/voxtral.config.json 24 sound)
 integration_test(strict bash ${CMAKE_CURRENT_LIST_DIR}/strict.sh $<TARGET_FILE:headroom>)
+integration_test(odd_paths bash ${CMAKE_CURRENT_LIST_DIR}/odd_paths.sh $<TARGET_FILE:headroom>
+  ${CMAKE_CURRENT_LIST_DIR}/data/golden/models/gpt2/config.json)
+integration_test(measure_inputs bash ${CMAKE_CURRENT_LIST_DIR}/measure_inputs.sh $<TARGET_FILE:headroom>
+  ${CMAKE_CURRENT_LIST_DIR}/data/golden/models)
 integration_test(import_options bash ${CMAKE_CURRENT_LIST_DIR}/import_options.sh $<TARGET_FILE:headroom>
   ${CMAKE_CURRENT_LIST_DIR}/data/imports)
 
@@ -148,6 +165,9 @@ if(NOT HEADROOM_SANITIZE)
     ${CMAKE_CURRENT_LIST_DIR}/consumer)
   integration_test(settings.waiting
     bash ${CMAKE_CURRENT_LIST_DIR}/settings/waiting.sh $<TARGET_FILE:headroom>)
+  # Sanitizers slow down a calibration tenfold.
+  integration_test(settings.own_machine
+    bash ${CMAKE_CURRENT_LIST_DIR}/settings/own_machine.sh $<TARGET_FILE:headroom>)
   integration_test(action bash ${CMAKE_CURRENT_LIST_DIR}/action/test.sh $<TARGET_FILE:headroom>)
 endif()
 

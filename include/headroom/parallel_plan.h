@@ -129,6 +129,7 @@ enum class PlanRule {
   batch_size_positive,
   seq_len_positive,
   micro_batch_positive,
+  micro_batch_replica,
   recompute_interval_positive,
   interleave_micro_batches,
   schedule_pipeline,

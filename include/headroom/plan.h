@@ -293,6 +293,10 @@ class Planner {
 /// Micro-batches of each replica in one iteration.
 [[nodiscard]] std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept;
 
+/// Sequences whose time an iteration takes: more than the batch if it does not fill the
+/// micro-batches of all replicas.
+[[nodiscard]] std::int64_t sequences_run(const PlanChoice& choice, const Load& load) noexcept;
+
 /// A plan whose micro-batch may be left open.
 struct PlanRequest {
   PlanChoice choice;

@@ -212,20 +212,20 @@ enum class ReferenceCheck { none, match, match_rounded, mismatch };
 struct SweepGrid {
   Phase phase = Phase::prefill;
   Kernels kernels = Kernels::reference;
-  std::vector<AttentionImplementation> attention;
-  std::vector<Recompute> recompute;
-  std::vector<WeightForm> weights;
-  std::vector<DType> dtype;
-  std::vector<DType> arithmetic;
-  std::vector<KvTypes> kv_types;
-  std::vector<std::int64_t> images;
-  std::vector<ImageSize> image_size;  ///< of rows with images
-  std::vector<std::int64_t> audio;
-  std::vector<std::int64_t> audio_seconds;  ///< of rows with sound
-  std::vector<std::int64_t> enc_seq_len;
-  std::vector<std::int64_t> past_len;
-  std::vector<std::int64_t> seq_len;
-  std::vector<std::int64_t> batch_size;
+  std::vector<AttentionImplementation> attention{};
+  std::vector<Recompute> recompute{};
+  std::vector<WeightForm> weights{};
+  std::vector<DType> dtype{};
+  std::vector<DType> arithmetic{};
+  std::vector<KvTypes> kv_types{};
+  std::vector<std::int64_t> images{};
+  std::vector<ImageSize> image_size{};  ///< of rows with images
+  std::vector<std::int64_t> audio{};
+  std::vector<std::int64_t> audio_seconds{};  ///< of rows with sound
+  std::vector<std::int64_t> enc_seq_len{};
+  std::vector<std::int64_t> past_len{};
+  std::vector<std::int64_t> seq_len{};
+  std::vector<std::int64_t> batch_size{};
 };
 
 /// The figures of one workload, equal to those of `analyze`.

@@ -171,7 +171,7 @@ Reasons cache_reasons(const AnalyzeReport& report) {
         "a generation of n tokens ends with s + n − 1 in the cache: no pass reads the last one");
   }
   if (spec.has_attention() && groups_heads(attention)) {
-    reasons.push_back(fmt::format("grouped-query attention: g = {} heads are cached, not h = {}",
+    reasons.push_back(fmt::format("grouped-query attention: g = {} heads are cached, not all {}",
                                   attention.num_key_value_heads, attention.num_attention_heads));
   }
   if (spec.main_stack().cross_attention) {

@@ -57,9 +57,10 @@ std::vector<MachineProfile> machines_like(const std::string& text) {
   return {machine_named(text, default_backend())};
 }
 
-/// As stored, and the types that serving engines convert to, narrower than that.
-std::vector<std::optional<WeightForm>> weights_of(const PlanOptions& options) {
-  if (options.weights) return {*options.weights};
+/// The weights of --weights or a recipe; else as stored, and the types that serving engines convert
+/// to, narrower than that.
+std::vector<std::optional<WeightForm>> weights_of(const PlanQuery& query) {
+  if (query.weights) return {query.weights};
   return {std::nullopt, WeightType::float8, WeightType::int4};
 }
 
@@ -77,12 +78,13 @@ void add_price(const std::string& word, std::map<std::string, double>& prices) {
 }
 
 const char* option_of_rates(const PlanOptions& options) {
-  const std::array<GivenOption, 6> given{{
+  const std::array<GivenOption, 7> given{{
       {options.memory_bytes.has_value(), "--memory"},
       {options.devices_per_node.has_value(), "--devices-per-node"},
       {options.intra_node_bytes_per_s.has_value(), "--intra-node-bandwidth"},
       {options.inter_node_bytes_per_s.has_value(), "--inter-node-bandwidth"},
-      {options.efficiency.matrix || options.efficiency.memory, "--matrix-efficiency"},
+      {options.efficiency.matrix.has_value(), "--matrix-efficiency"},
+      {options.efficiency.memory.has_value(), "--memory-efficiency"},
       {options.efficiency.network.has_value(), "--network-efficiency"},
   }};
   return first_given(given);
@@ -133,12 +135,12 @@ DeviceQuestion device_question_of(const PlanOptions& options, const DeviceChoice
   DeviceQuestion question;
   question.model = std::move(plan.model);
   question.query = plan.query;
-  question.arithmetic = options.arithmetic;
+  question.arithmetic = plan.query.weights ? plan.query.arithmetic : options.arithmetic;
   question.load = plan.load;
   question.images = plan.images;
   question.audio = plan.audio;
-  question.weights = weights_of(options);
-  if (options.weights) question.query.weights.reset();
+  question.weights = weights_of(plan.query);
+  question.query.weights.reset();
   question.machines = machines_of(choice.machines);
   question.most_devices = options.count.given.value_or(kUsualNode);
   question.hour_prices = choice.hour_prices;

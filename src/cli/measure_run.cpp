@@ -35,6 +35,11 @@ fs::path weight_files(const MeasureCommand& command, const Model& model) {
 }
 
 void require_vocabulary(const ModelSpec& spec) {
+  if (spec.embedding.audio) {
+    throw_invalid_input(
+        fmt::format("the encoder of {} reads sound, and --token-ids gives none", spec.name),
+        "leave out --token-ids, or give input_features and decoder_input_ids with --input");
+  }
   if (spec.embedding.vocab_size > 0) return;
   throw_invalid_input(fmt::format("{} reads no tokens, so --token-ids has no effect", spec.name),
                       "leave out --token-ids, or give the model's inputs with --input");

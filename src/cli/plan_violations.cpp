@@ -19,6 +19,19 @@ Wording training_only(const char* option) {
           fmt::format("leave out {}, or use --phase train", option)};
 }
 
+Wording zero_groups(const PlanViolation& violation) {
+  const ParallelPlan& plan = violation.choice.parallel;
+  const std::int64_t ranks = violation.choice.step.zero_ranks;
+  if (ranks > 0 && plan.replicas() % ranks == 0) {
+    return {fmt::format("--ep {} does not divide groups of --zero-ranks {}, so that none has whole "
+                        "copies of the experts",
+                        plan.expert, ranks),
+            "choose --zero-ranks as a multiple of --ep"};
+  }
+  return {fmt::format("--zero-ranks {} does not divide {} replicas", ranks, plan.replicas()),
+          "choose a divisor of --dp × --cp"};
+}
+
 Wording wording_of(const PlanViolation& violation) {
   const ParallelPlan& plan = violation.choice.parallel;
   const ShardingLimits& limits = violation.limits;
@@ -159,9 +172,7 @@ Wording wording_of(const PlanViolation& violation) {
                           micro_batches(violation.choice, violation.load), plan.pipeline),
               "change --pp, --batch or --micro-batch"};
     case PlanRule::zero_ranks_divide:
-      return {fmt::format("--zero-ranks {} does not divide {} replicas",
-                          violation.choice.step.zero_ranks, plan.replicas()),
-              "choose a divisor of --dp × --cp; with experts, one that --ep times it divides, too"};
+      return zero_groups(violation);
     case PlanRule::tensor_overlap_sequence:
       return {
           "--tp-comm-overlap hides the collectives of sequence parallelism, and this plan has "
@@ -194,6 +205,11 @@ Wording wording_of(const PlanViolation& violation) {
       return below_one("--seq", violation.load.seq_len);
     case PlanRule::micro_batch_positive:
       return below_one("--micro-batch", violation.choice.micro_batch);
+    case PlanRule::micro_batch_replica:
+      return {
+          fmt::format("--micro-batch {} exceeds the sequences of a replica: --batch {} / --dp {}",
+                      violation.choice.micro_batch, violation.load.batch_size, plan.data),
+          "choose a smaller --micro-batch, or a larger --batch"};
     case PlanRule::recompute_interval_positive:
       return below_one("--recompute every", violation.choice.recompute.every);
     case PlanRule::interleave_micro_batches:

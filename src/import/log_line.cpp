@@ -24,7 +24,14 @@ std::string_view LogLine::rest_after(std::string_view words) const noexcept {
   return value == std::string_view::npos ? std::string_view() : rest.substr(value);
 }
 
-std::optional<double> LogLine::number_after(std::string_view words) const {
+namespace {
+
+/// 2^32: more GiB than any engine holds; their bytes have less than 64 bits.
+constexpr double kMostNumber = 4294967296;
+
+}  // namespace
+
+std::optional<double> LogLine::value_after(std::string_view words) const {
   const std::string_view rest = rest_after(words);
   std::string digits;
   for (const char c : rest.substr(0, rest.find_first_not_of("0123456789.,"))) {
@@ -34,9 +41,19 @@ std::optional<double> LogLine::number_after(std::string_view words) const {
   return detail::take_decimal(number);
 }
 
+std::optional<double> LogLine::number_after(std::string_view words) const {
+  const std::optional<double> value = value_after(words);
+  return value < kMostNumber ? value : std::nullopt;
+}
+
+std::optional<std::int64_t> LogLine::size_after(std::string_view words) const {
+  const std::optional<std::int64_t> count = count_after(words);
+  return count > 0 ? count : std::nullopt;
+}
+
 std::optional<std::int64_t> LogLine::count_after(std::string_view words) const {
   constexpr double kMost = 9007199254740992;  // 2^53: a double holds every integer below
-  const std::optional<double> value = number_after(words);
+  const std::optional<double> value = value_after(words);
   if (!value || *value >= kMost || *value != std::floor(*value)) return std::nullopt;
   return static_cast<std::int64_t>(*value);
 }

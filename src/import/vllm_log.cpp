@@ -46,9 +46,9 @@ void read_config(const LogLine& line, EngineLog& log) {
   if (const std::string_view version = line.word_after("engine (v"); !version.empty()) {
     log.version = std::string(version);
   }
-  set_if(log.tensor_parallel, line.count_after("tensor_parallel_size="));
-  set_if(log.pipeline_parallel, line.count_after("pipeline_parallel_size="));
-  set_if(log.context, line.count_after("max_seq_len="));
+  set_if(log.tensor_parallel, line.size_after("tensor_parallel_size="));
+  set_if(log.pipeline_parallel, line.size_after("pipeline_parallel_size="));
+  set_if(log.context, line.size_after("max_seq_len="));
   set_if(log.speculative_tokens, line.count_after("num_spec_tokens="));
   if (const auto type = vllm_cache_type(line.word_after("kv_cache_dtype="))) {
     log.kv_types = {type, type};
@@ -83,13 +83,15 @@ std::optional<std::int64_t> cache_tokens_of(const LogLine& line, std::int64_t bl
   if (const auto tokens = line.count_after("GPU KV cache size: ")) return tokens;
   for (const char* const words :
        {"# GPU blocks: ", "# CUDA blocks: ", "# cuda blocks: ", "# rocm blocks: "}) {
-    if (const auto blocks = line.count_after(words)) return *blocks * block;
+    const auto blocks = line.count_after(words);
+    std::int64_t tokens = 0;
+    if (blocks && !__builtin_mul_overflow(*blocks, block, &tokens)) return tokens;
   }
   return std::nullopt;
 }
 
 bool read_concurrency(const LogLine& line, EngineLog& log) {
-  const auto context = line.count_after("Maximum concurrency for ");
+  const auto context = line.size_after("Maximum concurrency for ");
   if (!context) return false;
   log.context = context;
   set_if(log.concurrency, line.number_after("tokens per request: "));

@@ -181,10 +181,24 @@ void note_margin(const PlanFigures& figures, const DeviceRates& rates,
 /// grows with the batch (resolve).
 void note_micro_batch(const PlanRequest& request, const PlanResult& result,
                       std::vector<std::string>& notes) {
-  if (request.micro_batch || result.largest_batch.value_or(0) == 0) return;
+  const bool grows = !request.micro_batch && request.choice.parallel.pipeline == 1;
+  if (!grows || result.largest_batch.value_or(0) == 0) return;
   notes.emplace_back(
       "the micro-batch grows with the batch, as none is given; with a fixed one, gradients "
       "accumulate over a batch of any size");
+}
+
+/// A note where micro-batches have empty places, which take time and no tokens.
+void note_empty_places(const PlanChoice& choice, const Load& load,
+                       std::vector<std::string>& notes) {
+  const std::int64_t run = sequences_run(choice, load);
+  if (run == load.batch_size) return;
+  const std::int64_t unit = choice.micro_batch * choice.parallel.data;
+  notes.push_back(fmt::format(
+      "a batch of {} takes as long as one of {}: {} × {} replicas × {} micro-batches; engines ask "
+      "for a multiple of {}",
+      load.batch_size, run, choice.micro_batch, choice.parallel.data, micro_batches(choice, load),
+      unit));
 }
 
 }  // namespace
@@ -215,7 +229,10 @@ FitReport make_fit_report(PlanQuestion question, const PlanRequest& request) {
   report.notes = detail::notes_of(question);
   note_margin(report.result.figures, question.rates, report.notes);
   note_recomputation(planner, choice, question.load, report.result.figures, report.notes);
-  if (!serves) note_micro_batch(request, report.result, report.notes);
+  if (!serves) {
+    note_micro_batch(request, report.result, report.notes);
+    note_empty_places(choice, question.load, report.notes);
+  }
   const auto& stored = report.storage.notes;
   report.notes.insert(report.notes.end(), stored.begin(), stored.end());
   report.question = std::move(question);

@@ -102,6 +102,9 @@ void add_llama_cpp_load(const PlanQuestion& question, std::int64_t sequences, Co
   words.add("--flash-attn", fused ? "on" : "off");
   add_cache_type("--cache-type-k", question.query.kv_cache.key_type, words);
   add_cache_type("--cache-type-v", question.query.kv_cache.value_type, words);
+  const KvCacheRequest& cache = question.query.kv_cache;
+  if (cache.policy == KvPolicy::llama_cpp_swa_full) words.add("--swa-full");
+  if (cache.batched_tokens) words.add("--ubatch-size", *cache.batched_tokens);
 }
 
 EngineCommand llama_cpp_command(const PlanQuestion& question, const PlanChoice& choice) {

@@ -29,14 +29,19 @@ std::optional<PlanRule> broken_schedule_rule(const PlanChoice& choice, const Loa
   return both_ends ? std::nullopt : std::optional(PlanRule::dual_pipe_stages);
 }
 
+bool overfills_replica(const PlanChoice& choice, const Load& load,
+                       const ShardingLimits& limits) noexcept {
+  const std::int64_t replicas = std::max<std::int64_t>(1, choice.parallel.data);
+  return limits.training && choice.micro_batch > ceil_div(load.batch_size, replicas);
+}
+
 bool shards_evenly(const PlanChoice& choice) noexcept {
   const ParallelPlan& plan = choice.parallel;
   if (choice.step.zero_ranks == 0) return true;
   const bool dense = choice.step.zero_ranks > 0 && plan.replicas() % choice.step.zero_ranks == 0;
   if (!dense || plan.expert == 1) return dense;
   const std::int64_t copies = plan.expert_replicas() / plan.expert;
-  const std::int64_t shards = std::min(choice.step.zero_ranks, copies);
-  return copies % shards == 0;
+  return copies * choice.step.zero_ranks % plan.replicas() == 0;
 }
 
 std::optional<PlanRule> broken_offload_rule(const PlanChoice& choice,
@@ -104,11 +109,16 @@ std::int64_t micro_batches(const PlanChoice& choice, const Load& load) noexcept 
   return ceil_div(load.batch_size, choice.parallel.data * choice.micro_batch);
 }
 
+std::int64_t sequences_run(const PlanChoice& choice, const Load& load) noexcept {
+  return micro_batches(choice, load) * choice.micro_batch * choice.parallel.data;
+}
+
 std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
                                     const ShardingLimits& limits) {
   if (load.batch_size < 1) return PlanRule::batch_size_positive;
   if (load.seq_len < 1) return PlanRule::seq_len_positive;
   if (choice.micro_batch < 1) return PlanRule::micro_batch_positive;
+  if (overfills_replica(choice, load, limits)) return PlanRule::micro_batch_replica;
   if (choice.recompute.every < 1) return PlanRule::recompute_interval_positive;
   if (const auto rule = broken_rule(choice.parallel, limits)) return rule;
   if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
@@ -155,13 +165,32 @@ std::int64_t largest_satisfying(const std::function<bool(std::int64_t)>& predica
   return holds;
 }
 
+namespace {
+
+/// The largest batch up to that of `load` that the plan's schedule takes; 0 if it takes none.
+std::int64_t largest_legal(Planner& planner, const PlanRequest& request, Load load) {
+  const ShardingLimits limits = planner.limits(load.seq_len);
+  // Schedules ask for multiples of the pipeline's stages, and at least twice as many.
+  const PlanChoice choice = resolve(request, load);
+  const std::int64_t step = choice.micro_batch * choice.parallel.data;
+  const std::int64_t least = load.batch_size - 2 * step * choice.parallel.pipeline;
+  for (; load.batch_size > std::max<std::int64_t>(0, least); --load.batch_size) {
+    if (!broken_rule(resolve(request, load), load, limits)) return load.batch_size;
+  }
+  return 0;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> largest_batch(Planner& planner, const PlanRequest& request, Load load) {
   const auto fits = [&](std::int64_t batch) {
     load.batch_size = batch;
     return planner.fits(planner.evaluate(resolve(request, load), load));
   };
   const std::int64_t largest = largest_satisfying(fits, kMostSequences);
-  return largest == kMostSequences ? std::nullopt : std::optional(largest);
+  if (largest == kMostSequences) return std::nullopt;
+  load.batch_size = largest;
+  return largest_legal(planner, request, load);
 }
 
 std::optional<std::int64_t> learned_positions(const ModelSpec& spec) {

@@ -77,6 +77,57 @@ void add_sglang_adapters(const PlanQuestion& question, CommandWords& words,
   command.notes.emplace_back("name the adapters with --lora-paths, or load them while serving");
 }
 
+/// Most tokens of a prompt that one pass takes; empty: the engine's choice.
+std::optional<std::int64_t> pass_tokens_of(const PlanQuery& query) {
+  if (query.kv_cache.batched_tokens) return query.kv_cache.batched_tokens;
+  const bool is_asked = query.prefill_tokens != PlanQuery{}.prefill_tokens;
+  return is_asked ? std::optional(query.prefill_tokens) : std::nullopt;
+}
+
+/// vLLM's options of the cache and of passes (docs.vllm.ai, configuration/engine_args).
+void add_vllm_cache(const PlanQuery& query, CommandWords& words, EngineCommand& command) {
+  if (const auto tokens = pass_tokens_of(query)) words.add("--max-num-batched-tokens", *tokens);
+  if (query.kv_cache.block) words.add("--block-size", *query.kv_cache.block);
+  if (query.kv_cache.prefix_caching) words.add("--enable-prefix-caching");
+  if (query.kv_cache.speculative_tokens.value_or(0) > 0) {
+    command.notes.emplace_back("speculative tokens are set with --speculative-config");
+  }
+}
+
+/// SGLang's (docs.sglang.io, advanced_features/server_arguments).
+void add_sglang_cache(const PlanQuery& query, CommandWords& words) {
+  if (const auto tokens = pass_tokens_of(query)) words.add("--chunked-prefill-size", *tokens);
+  if (query.kv_cache.block) words.add("--page-size", *query.kv_cache.block);
+}
+
+/// TensorRT-LLM's.
+void add_tensorrt_llm_cache(const PlanQuery& query, CommandWords& words, EngineCommand& command) {
+  if (const auto tokens = pass_tokens_of(query)) words.add("--max_num_tokens", *tokens);
+  if (!query.kv_cache.block) return;
+  command.notes.push_back(
+      fmt::format("blocks are set in the file of --extra_llm_api_options: kv_cache_config: "
+                  "{{tokens_per_block: {}}}",
+                  *query.kv_cache.block));
+}
+
+/// Notes a context beyond the model's positions, which the engine refuses without `variable`.
+void note_context(const PlanQuestion& question, std::string_view variable, EngineCommand& command) {
+  const PositionSpec& position = question.model.spec.position;
+  const std::int64_t trained = position.max_position_embeddings - position.offset;
+  if (position.max_position_embeddings == 0 || question.load.seq_len <= trained) return;
+  command.notes.push_back(
+      fmt::format("the model has {} positions: a longer context needs {}=1", trained, variable));
+}
+
+/// Throws Error{invalid_input} for models that no serving engine of text runs.
+void require_text(const PlanQuestion& question, Engine engine) {
+  const ModelSpec& spec = question.model.spec;
+  if (!spec.denoiser && spec.embedding.vocab_size > 0) return;
+  throw_invalid_input(
+      fmt::format("{} serves models of text, and {} is none", info(engine).name, spec.name),
+      "leave out the engine");
+}
+
 /// Types of the cache that are neither the activations' nor float8.
 void note_cache(const PlanQuestion& question, EngineCommand& command) {
   const KvCacheRequest& cache = question.query.kv_cache;
@@ -175,6 +226,7 @@ void note_replicas(const ParallelPlan& plan, EngineCommand& command) {
 
 EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
+  require_text(question, Engine::vllm);
   EngineCommand command{Engine::vllm, {}, {}};
   CommandWords words(fmt::format("vllm serve {}", model_argument(question)));
   words.add("--dtype", name_of_activations(question.query.dtype));
@@ -199,6 +251,8 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   add_weights(question, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
+  add_vllm_cache(question.query, words, command);
+  note_context(question, "VLLM_ALLOW_LONG_MAX_MODEL_LEN", command);
   note_nodes(question, choice,
              "start it on each with --nnodes, --node-rank and --master-addr, or use Ray", command);
   return finished(words, question, choice, std::move(command));
@@ -206,6 +260,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
 
 EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
+  require_text(question, Engine::sglang);
   EngineCommand command{Engine::sglang, {}, {}};
   CommandWords words("python -m sglang.launch_server");
   words.add("--model-path", model_argument(question));
@@ -230,6 +285,8 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
   add_weights(question, words, command);
   add_sglang_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8_e4m3");
+  add_sglang_cache(question.query, words);
+  note_context(question, "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN", command);
   note_nodes(question, choice, "start it on each with --nnodes, --node-rank and --dist-init-addr",
              command);
   return finished(words, question, choice, std::move(command));
@@ -237,6 +294,7 @@ EngineCommand sglang_command(const PlanQuestion& question, const PlanChoice& cho
 
 EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
+  require_text(question, Engine::tensorrt_llm);
   EngineCommand command{Engine::tensorrt_llm, {}, {}};
   CommandWords words(fmt::format("trtllm-serve {}", model_argument(question)));
   // Its tensor-parallel ranks hold the experts (tensorrt_llm/mapping.py).
@@ -249,6 +307,7 @@ EngineCommand tensorrt_llm_command(const PlanQuestion& question, const PlanChoic
   }
   words.add("--max_seq_len", question.load.seq_len);
   words.add("--max_batch_size", sequences_per_replica(question, choice));
+  add_tensorrt_llm_cache(question.query, words, command);
   note_replicas(plan, command);
   note_tensorrt_llm_weights(question.query.weights, command);
   if (has_adapters(question)) {

@@ -107,7 +107,9 @@ SectionStates all_states(const StageCosts& costs, const RankStates& states,
 }
 
 std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept {
-  return choice.step.zero_ranks == 0 ? copies : std::min(choice.step.zero_ranks, copies);
+  if (choice.step.zero_ranks == 0) return copies;
+  const std::int64_t shards = copies * choice.step.zero_ranks / choice.parallel.replicas();
+  return std::max<std::int64_t>(1, shards);
 }
 
 StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice) {

@@ -74,7 +74,9 @@ struct StageCosts {
 [[nodiscard]] SectionStates all_states(const StageCosts& costs, const RankStates& states,
                                        const PipelineStage& stage);
 
-/// Ranks of `copies` with the same weights over which ZeRO shards states.
+/// Ranks of `copies` with the same weights over which ZeRO shards states: those of a group of
+/// zero_ranks replicas. Experts have fewer copies there, since --ep spreads them over replicas
+/// (Megatron-LM's num_distributed_optimizer_instances divides both groups by the same number).
 [[nodiscard]] std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept;
 
 /// The bytes that one rank stores of a stage's states under ZeRO.

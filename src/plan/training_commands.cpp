@@ -78,11 +78,40 @@ void add_megatron_zero(const PlanChoice& choice, CommandWords& words) {
       break;
     case Zero::gradients:
       words.add(kSharding, "optim_grads");
+      words.add("--ckpt-format", "fsdp_dtensor");  // the only one that FSDP saves (arguments.py)
       break;
     case Zero::weights:
       words.add(kSharding, "optim_grads_params");
+      words.add("--ckpt-format", "fsdp_dtensor");
       break;
   }
+}
+
+/// Megatron-LM asserts one connection where it overlaps the communication of --tp or --cp, on
+/// devices before Blackwell and without FSDP (training/arguments.py).
+void note_connections(const PlanChoice& choice, EngineCommand& command) {
+  const bool shards_by_fsdp = choice.zero == Zero::gradients || choice.zero == Zero::weights;
+  const bool communicates = choice.parallel.tensor > 1 || choice.parallel.context > 1;
+  if (!communicates || shards_by_fsdp) return;
+  command.notes.emplace_back("set CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell");
+}
+
+/// Notes a recipe whose states the command does not keep.
+void note_megatron_states(Recipe recipe, EngineCommand& command) {
+  switch (recipe) {
+    case Recipe::megatron:
+    case Recipe::fp8_transformer_engine:
+      return;
+    case Recipe::fp8_deepseek_v3:
+    case Recipe::float32:
+    case Recipe::bfloat16:
+    case Recipe::mixed:
+      break;
+  }
+  command.notes.push_back(
+      fmt::format("weights, gradients and optimizer states are those of --recipe megatron, not {}: "
+                  "see --grad-reduce-in-bf16 and --use-precision-aware-optimizer",
+                  info(recipe).name));
 }
 
 void add_megatron_recomputation(const Recomputation& recompute, CommandWords& words) {
@@ -248,6 +277,8 @@ EngineCommand megatron_command(const PlanQuestion& question, const PlanChoice& c
   if (question.query.dtype == DType::bfloat16) words.add("--bf16");
   if (question.query.dtype == DType::float16) words.add("--fp16");
   add_megatron_recipe(question.query.states.recipe, words);
+  note_megatron_states(question.query.states.recipe, command);
+  note_connections(choice, command);
   note_states(question.query, command);
   note_schedule(choice.step.schedule, command);
   note_offload(choice.step.offload, "its guide to the optimizer's CPU offload", command);
@@ -273,6 +304,8 @@ EngineCommand torchtitan_command(const PlanQuestion& question, const PlanChoice&
   add_torchtitan_degrees(choice, words);
   add_torchtitan_zero(choice.zero, words, command);
   add_torchtitan_recomputation(choice.recompute, words, command);
+  // Otherwise weights, gradients and states are float32, whatever the GEMMs take.
+  if (question.query.states.recipe == Recipe::bfloat16) words.add("--training.dtype", "bfloat16");
   if (info(question.query.states.recipe).arithmetic) {
     command.notes.push_back(
         fmt::format("the recipe {} is not in the command: float8 is one of the "

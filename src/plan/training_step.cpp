@@ -288,8 +288,11 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
       time.compute_s + time.communication_s + time.host_copies_s + time.bubble_s + time.optimizer_s;
   const auto tokens = static_cast<double>(load.batch_size) * static_cast<double>(load.seq_len);
   time.tokens_per_s = tokens / time.iteration_s;
-  // model_flops() counts one rank of every stage; on average a rank runs 1/p of them.
-  time.mfu = model_flops(costs) * passes / static_cast<double>(plan.pipeline) /
+  // model_flops() counts one rank of every stage; on average a rank runs 1/p of them. A batch that
+  // does not fill the micro-batches of all replicas is less work than they run.
+  const double filled =
+      static_cast<double>(load.batch_size) / static_cast<double>(sequences_run(choice, load));
+  time.mfu = model_flops(costs) * passes * filled / static_cast<double>(plan.pipeline) /
              (rates.flops_per_s * time.iteration_s);
   return figures;
 }

@@ -99,9 +99,8 @@ Document to_document(const TrainTimeReport& report) {
                               energy_text(*report.energy_j), grouped(*report.budget.power_w, 0)));
   }
   if (report.price) {
-    document.add_line("price",
-                      fmt::format("{} at {:.2f} per device-hour", price_text(*report.price),
-                                  *report.budget.price_per_hour));
+    document.add_line("price", fmt::format("{} at {} per device-hour", price_text(*report.price),
+                                           price_text(*report.budget.price_per_hour)));
   }
   if (report.plan.figures.time.mfu) {
     document.add_line("MFU", fmt::format("{:.1f} %", 100 * *report.plan.figures.time.mfu));

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "headroom/serve.h"
 #include "visit.h"
@@ -11,22 +14,30 @@
 namespace headroom {
 namespace {
 
-/// Tokens of one step, by the engine's option.
-std::string step_limit(Engine engine, std::int64_t tokens) {
+/// The engine's options for the tokens of one step.
+std::vector<std::string_view> step_limits(Engine engine) {
   switch (engine) {
     case Engine::vllm:
-      return fmt::format(" --max-num-batched-tokens {}", tokens);
+      return {"--max-num-batched-tokens"};
     case Engine::sglang:
-      return fmt::format(" --chunked-prefill-size {}", tokens);
+      return {"--chunked-prefill-size"};
     case Engine::tensorrt_llm:
-      return fmt::format(" --max_num_tokens {}", tokens);
+      return {"--max_num_tokens"};
     case Engine::llama_cpp:
-      return fmt::format(" --batch-size {} --ubatch-size {}", tokens, tokens);
+      return {"--batch-size", "--ubatch-size"};
     case Engine::megatron:
     case Engine::torchtitan:
       break;
   }
   return {};
+}
+
+/// Adds the options that the command does not have from the plan's KV-cache.
+void add_step_limits(Engine engine, std::int64_t tokens, std::string& command) {
+  for (const std::string_view option : step_limits(engine)) {
+    const std::string words = fmt::format(" {} {}", option, tokens);
+    if (command.find(words) == std::string::npos) command += words;
+  }
 }
 
 /// Tokens of a block of the cache, by the engine's option; empty where it has none.
@@ -82,7 +93,7 @@ EngineCommand serving_command(Engine engine, const ServeQuestion& question,
   PlanQuestion served = question.plan;
   served.load.batch_size = sequences_of(engine, limits, plan.cache) * plan.choice.parallel.data;
   EngineCommand command = engine_command(engine, served, plan.choice);
-  command.text += step_limit(engine, limits.batched_tokens);
+  add_step_limits(engine, limits.batched_tokens, command.text);
   if (limits.block_tokens != SchedulerLimits{}.block_tokens) {
     const std::string size = block_size(engine, limits.block_tokens);
     command.text += size;

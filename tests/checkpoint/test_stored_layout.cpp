@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "headroom/error.h"
 #include "stored/stored_layout.h"
 
 using namespace headroom::detail;
@@ -128,4 +129,47 @@ TEST_CASE("parts may be stacked along the input of a weight") {
   CHECK(copied(stored, second, {1, 6, 3, 3}, wanted) == marked(1, wanted));
   CHECK(copied(transposed_copy(stored, {2, 6}), transposed(second), {1, 6, 3, 3}, wanted) ==
         marked(1, wanted));
+}
+
+TEST_CASE("whole rows are those of tensors as they are, alone or stacked along the output") {
+  CHECK(has_whole_rows({}));
+  CHECK(has_whole_rows(part(1)));
+  CHECK(has_whole_rows(along_input({})));
+  CHECK_FALSE(has_whole_rows(along_input(part(1))));
+  CHECK_FALSE(has_whole_rows(transposed()));
+  CHECK_FALSE(has_whole_rows(transposed(part(1))));
+}
+
+TEST_CASE("rows of a part are the bytes of its rows") {
+  std::vector<std::byte> stored;
+  for (int i = 0; i < 12; ++i) stored.push_back(std::byte(i));
+  const auto rows = [&](const StoredLayout& layout, const StackRange& range, std::int64_t count) {
+    std::vector<int> values;
+    for (const std::byte value : rows_of_part(stored, layout, range, count, 2)) {
+      values.push_back(std::to_integer<int>(value));
+    }
+    return values;
+  };
+  CHECK(rows({}, {1, 2, 0, 2}, 2) == std::vector{0, 1, 2, 3});
+  CHECK(rows(part(1), {1, 6, 4, 2}, 2) == std::vector{8, 9, 10, 11});
+  // The second of each group's three rows.
+  CHECK(rows(part(1, Stacking::per_key_value_head), {2, 3, 1, 1}, 2) == std::vector{2, 3, 8, 9});
+  CHECK(rows({}, {1, 0, 0, 0}, 0).empty());
+}
+
+TEST_CASE("a part is copied only between buffers of the sizes of the tensor and the weight") {
+  const std::vector<float> stored(12);
+  std::vector<float> out(6);
+  const StackRange range{1, 4, 0, 2};
+  CHECK_NOTHROW(copy_part(stored, part(0), range, {2, 3}, out));
+  CHECK_THROWS_AS(copy_part(std::span(stored).first(11), part(0), range, {2, 3}, out),
+                  headroom::Error);
+  CHECK_THROWS_AS(copy_part(stored, part(0), range, {2, 3}, std::span(out).first(5)),
+                  headroom::Error);
+}
+
+TEST_CASE("a number is a matrix of one row and column") {
+  CHECK(matrix_shape({}) == MatrixShape{1, 1});
+  CHECK(matrix_shape(std::vector<std::int64_t>{3}) == MatrixShape{3, 1});
+  CHECK(matrix_shape(std::vector<std::int64_t>{3, 4, 5}) == MatrixShape{3, 20});
 }

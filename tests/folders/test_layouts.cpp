@@ -271,6 +271,37 @@ TEST_CASE("an adapter without its file has the weights of its rank and target mo
         Integer{6738415616} * 2 + Integer{39976960} * 4);
 }
 
+TEST_CASE("all-linear leaves out a tied head, too, but no transform before one") {
+  const TempFolder root;
+  const auto adapter_of = [&](const char* base, int rank) {
+    json config = adapter_config();
+    config.merge_patch(
+        {{"base_model_name_or_path", base}, {"r", rank}, {"target_modules", "all-linear"}});
+    write_json(root, "adapter", "adapter_config.json", config);
+    return parameters_at((root / "adapter").string()) - parameters_at(base);
+  };
+  // PEFT's print_trainable_parameters() for Llama 3.2 1B.
+  CHECK(adapter_of("llama-3.2-1b", 16) == Integer{11272192});
+  // Per layer four matrices 768 × 768, one to 3,072 and one back; the transform 768 × 768.
+  const Integer layer = 4 * (768 + 768) + 2 * (768 + 3072);
+  CHECK(adapter_of("bert-base-uncased-mlm", 4) == 4 * (12 * layer + 768 + 768));
+}
+
+TEST_CASE("settings of an adapter without its file that choose modules are named, of any type") {
+  const TempFolder root;
+  const auto refusal_with = [&](const json& changes) {
+    json config = adapter_config();
+    config["base_model_name_or_path"] = "llama-2-7b";
+    config.merge_patch(changes);
+    write_json(root, "adapter", "adapter_config.json", config);
+    return refusal_of([&] { (void)load_model((root / "adapter").string()); });
+  };
+  CHECK(refusal_with({{"exclude_modules", "lm_head"}}).find("exclude_modules decides") !=
+        std::string::npos);
+  CHECK(refusal_with({{"layers_to_transform", 5}}).find("layers_to_transform decides") !=
+        std::string::npos);
+}
+
 TEST_CASE("a module stored as one has one pair of adapter weights, each expert its own") {
   const TempFolder root;
   const auto adapter_of = [&](const char* base, const char* target) {

@@ -4,7 +4,8 @@
 #
 # A case file holds blocks with an empty line between them: the command as "$ headroom ARGS…", its
 # standard output and standard error together, and its exit status as "[exit N]". Arguments are
-# separated by blanks; there is no quoting.
+# separated by blanks; there is no quoting. Commands run in an empty folder beside tests/data, so that
+# ../data/logs/start/vllm_qwen2.5-1.5b.log names a file of it.
 set -euo pipefail
 
 headroom=$(readlink -f "$1")
@@ -13,8 +14,10 @@ cases=$(readlink -f "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/empty" "$work/home"
+ln -s "$(dirname "$(dirname "$(readlink -f "$0")")")/data" "$work/data"
 unset XDG_CONFIG_HOME HEADROOM_{CONFIG,MACHINE,THREADS,FORMAT,PRESETS,MACHINES}
-export NO_COLOR=1 HOME=$work/home XDG_DATA_HOME=$work/home
+unset HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE
+export NO_COLOR=1 HOME=$work/home XDG_DATA_HOME=$work/home OLLAMA_MODELS=$work/home
 
 cd "$work/empty"
 separator=''

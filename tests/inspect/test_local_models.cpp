@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "checkpoint/weight_files.h"
 #include "headroom/model_source.h"
 #include "headroom/report.h"
+#include "inspect/home_folder.h"
 #include "path_names.h"
 #include "support/data.h"
 #include "support/gguf_writer.h"
@@ -19,8 +21,6 @@ using namespace headroom::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr const char* kCommit = "c1899de289a04d12100db370d81485cdf75e47ca";
 
 /// A Llama of one layer in F32 but for its embedding: 32·8 + (2·8 + 4·8² + 3·8·16) + 8 = 920
 /// parameters with a tied head.
@@ -42,43 +42,6 @@ std::string small_gguf() {
   writer.tensor("blk.0.ffn_down.weight", {8, 16}).tensor("output_norm.weight", {8});
   return writer.str();
 }
-
-/// A home folder without models, and no variable that names a store elsewhere.
-class Home {
- public:
-  [[nodiscard]] const ScratchFolder& folder() const { return folder_; }
-  /// A file of a repository in the Hugging Face cache, stored as the hub does: a link to a blob.
-  void cache(const std::string& repository, const std::string& file,
-             const fs::path& content) const {
-    const fs::path root = fs::path(".cache/huggingface/hub") / repository;
-    folder_.write(root / "refs/main", kCommit);
-    const fs::path blob = folder_.path() / root / "blobs" / (file + ".blob");
-    const fs::path link = folder_.path() / root / "snapshots" / kCommit / file;
-    fs::create_directories(blob.parent_path());
-    fs::create_directories(link.parent_path());
-    if (fs::exists(content)) fs::copy_file(content, blob);
-    fs::create_symlink(blob, link);
-  }
-  /// A model of Ollama: its manifest, and its blob unless `content` is empty.
-  void pull(const std::string& manifest, const std::string& content) const {
-    const std::string digest(64, 'a');
-    folder_.write(".ollama/models/manifests/" + manifest,
-                  R"({"schemaVersion": 2, "layers": [
-                      {"mediaType": "application/vnd.ollama.image.license", "digest": "sha256:0"},
-                      {"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:)" +
-                      digest + R"(", "size": 7}]})");
-    if (!content.empty()) folder_.write(".ollama/models/blobs/sha256-" + digest, content);
-  }
-
- private:
-  ScratchFolder folder_;
-  ScratchVariable home_{"HOME", folder_.path().string()};
-  ScratchVariable hub_{"HF_HUB_CACHE", ""};
-  ScratchVariable legacy_hub_{"HUGGINGFACE_HUB_CACHE", ""};
-  ScratchVariable hf_home_{"HF_HOME", ""};
-  ScratchVariable cache_{"XDG_CACHE_HOME", ""};
-  ScratchVariable ollama_{"OLLAMA_MODELS", (folder_.path() / ".ollama/models").string()};
-};
 
 std::vector<std::string> names_of(const LocalModels& local) {
   std::vector<std::string> names;
@@ -169,7 +132,7 @@ TEST_CASE("adapters and diffusers pipelines in the Hugging Face cache are models
 
 TEST_CASE("variables name another Hugging Face cache") {
   const Home home;
-  const std::string repository = "models--acme--One/snapshots/" + std::string(kCommit);
+  const std::string repository = "models--acme--One/snapshots/" + std::string(kHubCommit);
   home.folder().write("elsewhere/hub/" + repository + "/config.json", "{}");
   CHECK(list_local_models().models.empty());
   {

@@ -52,6 +52,53 @@ TEST_CASE("the commands of engines that serve state degrees, lengths and types")
   CHECK(tensorrt.notes.size() == 4);  // replicas, weights, cache
 }
 
+TEST_CASE("commands have the passes, blocks and positions that the plan was counted with") {
+  PlanQuestion question = asked("llama-3-8b", Purpose::serve);
+  question.load = {1, 32'768};
+  question.query.kv_cache.policy = KvPolicy::vllm;
+  question.query.kv_cache.block = 32;
+  question.query.kv_cache.batched_tokens = 4096;
+  const PlanChoice choice;
+  const auto has = [&](Engine engine, const char* words) {
+    return command_of(engine, question, choice).find(words) != std::string::npos;
+  };
+  CHECK(has(Engine::vllm, "--max-num-batched-tokens 4096 --block-size 32"));
+  CHECK(has(Engine::sglang, "--chunked-prefill-size 4096 --page-size 32"));
+  CHECK(has(Engine::tensorrt_llm, "--max_num_tokens 4096"));
+  CHECK(engine_command(Engine::vllm, question, choice).notes.back() ==
+        "the model has 8192 positions: a longer context needs VLLM_ALLOW_LONG_MAX_MODEL_LEN=1");
+  question.query.kv_cache.policy = KvPolicy::llama_cpp_swa_full;
+  CHECK(has(Engine::llama_cpp, "--swa-full --ubatch-size 4096"));
+  question.query.kv_cache = {};
+  question.query.prefill_tokens = 512;
+  CHECK(has(Engine::vllm, "--max-num-batched-tokens 512"));
+}
+
+TEST_CASE("engines that serve text refuse models of images") {
+  PlanQuestion question = asked("vit-base-patch16-224", Purpose::serve);
+  for (const Engine engine : {Engine::vllm, Engine::sglang, Engine::tensorrt_llm}) {
+    CHECK_THROWS_AS((void)command_of(engine, question, {}), Error);
+  }
+}
+
+TEST_CASE("a training command says which states it keeps and what it needs") {
+  PlanQuestion question = asked("llama-3-8b", Purpose::train);
+  PlanChoice choice;
+  choice.parallel.tensor = 2;
+  choice.zero = Zero::weights;
+  question.query.states.recipe = Recipe::bfloat16;
+  const EngineCommand sharded = engine_command(Engine::megatron, question, choice);
+  CHECK(sharded.text.find("--ckpt-format fsdp_dtensor") != std::string::npos);
+  CHECK(sharded.notes.front().find("those of --recipe megatron, not bfloat16") !=
+        std::string::npos);
+  CHECK(command_of(Engine::torchtitan, question, choice).find("--training.dtype bfloat16") !=
+        std::string::npos);
+  choice.zero = Zero::none;
+  question.query.states.recipe = Recipe::megatron;
+  CHECK(engine_command(Engine::megatron, question, choice).notes.front() ==
+        "set CUDA_DEVICE_MAX_CONNECTIONS=1 on devices before Blackwell");
+}
+
 // Of 79.65 GiB, the weights take 65.7 on each of two devices, and a sequence of 8,192 tokens 1.25,
 // of 49,152 tokens 7.5, of 65,536 tokens 10: with 3 GiB of activations, context, driver and NCCL,
 // 0.88, 0.96 and 0.99 of the device.

@@ -399,6 +399,73 @@ TEST_CASE("HSDP shards over some replicas and reduces over the others") {
   CHECK_THROWS_AS(sharded(32, 5), IllegalPlan);
 }
 
+// Mixtral 8x7B: 32 layers of 8 experts of 3 matrices of 4,096 × 14,336, and the rest of its
+// 46,702,792,704 parameters. With --ep 4 of 8 replicas each expert has two copies, one in each
+// group of four: groups shard the rest alone. 12 bytes each: float32 weights and two moments of
+// Adam.
+TEST_CASE("groups of replicas that hold each expert once do not shard its states") {
+  const Integer experts = Integer{32} * 8 * 3 * 4096 * 14'336;
+  const Integer rest = Integer{46'702'792'704} - experts;
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.attention = AttentionImplementation::fused;
+  Planner planner(load_model("mixtral-8x7b").spec, query,
+                  device_rates(find_machine("b300"), query.purpose, query.dtype));
+  const auto optimizer = [&](std::int64_t ranks) {
+    PlanChoice choice;
+    choice.parallel.data = 8;
+    choice.parallel.expert = 4;
+    choice.zero = Zero::optimizer;
+    choice.step.zero_ranks = ranks;
+    const Load load{8, 1024};
+    require_legal(choice, load, planner.limits(load.seq_len));
+    return static_cast<double>(planner.evaluate(choice, load).memory.optimizer);
+  };
+  CHECK(optimizer(0) == doctest::Approx(static_cast<double>(12 * (rest / 8 + experts / 8))));
+  CHECK(optimizer(4) == doctest::Approx(static_cast<double>(12 * (rest / 4 + experts / 4))));
+  CHECK_THROWS_AS(optimizer(2), IllegalPlan);
+}
+
+TEST_CASE("a batch that leaves replicas idle is less work in the same time") {
+  const auto eight = [](std::int64_t batch) {
+    PlanQuery query;
+    query.purpose = Purpose::train;
+    Planner planner(load_model("gpt2").spec, query,
+                    device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
+    PlanChoice choice;
+    choice.parallel.data = 8;
+    return planner.evaluate(choice, {batch, 1024}).time;
+  };
+  const PlanTime all = eight(8);
+  const PlanTime one = eight(1);
+  CHECK(one.iteration_s == doctest::Approx(all.iteration_s));
+  CHECK(8 * one.tokens_per_s == doctest::Approx(all.tokens_per_s));
+  CHECK(8 * one.mfu.value() == doctest::Approx(all.mfu.value()));
+}
+
+TEST_CASE("a micro-batch has at most the sequences of a replica, and the largest batch is legal") {
+  const auto plan = [](std::int64_t micro_batch, std::int64_t pipeline) {
+    PlanRequest request;
+    request.micro_batch = micro_batch;
+    request.choice.parallel.pipeline = pipeline;
+    return request;
+  };
+  PlanQuery query;
+  query.purpose = Purpose::train;
+  query.attention = AttentionImplementation::fused;
+  Planner planner(load_model("llama-3-8b").spec, query,
+                  device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
+  const Load load{8, 1024};
+  const ShardingLimits limits = planner.limits(load.seq_len);
+  CHECK(broken_rule(resolve(plan(16, 1), load), load, limits) == PlanRule::micro_batch_replica);
+  CHECK_FALSE(broken_rule(resolve(plan(8, 1), load), load, limits));
+  PlanRequest dual = plan(1, 4);
+  dual.choice.step.schedule = PipelineSchedule::dual_pipe;
+  const std::int64_t largest = largest_batch(planner, dual, load).value_or(0);
+  const Load most{largest, load.seq_len};
+  CHECK((largest == 0 || !broken_rule(resolve(dual, most), most, limits)));
+}
+
 TEST_CASE("an optimizer on the host leaves its memory and takes the link's time") {
   const auto with = [](Offload offload) {
     return step_of_llama([&](PlanChoice& choice) { choice.step.offload = offload; });

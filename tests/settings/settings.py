@@ -117,7 +117,9 @@ class Settings(unittest.TestCase):
     def test_bad_values_are_refused_with_their_place(self):
         for line, words in (("threads = 0", "threads must be from 1 to 4096, not 0"),
                             ("threads = two", "threads must be from 1"),
+                            ("threads = 5000", "threads must be from 1 to 4096, not 5000"),
                             ('format = "jsn"', "did you mean json"),
+                            ('format = "pdf"', "the values are table, json, csv, markdown, html"),
                             ('machine = ["a10", "a30"]', "machine takes one value"),
                             ('machine = "a10"\nformat = "csv"\nmachine = "a30"', "machine is repeated")):
             self.write(line + "\n")
@@ -137,6 +139,19 @@ class Settings(unittest.TestCase):
         self.assertTrue(self.output("analyze", "bert-tiny", "-f", "csv").startswith("component,"))
         rows = self.output("sweep", "bert-tiny", "--batch", "1,2").splitlines()
         self.assertEqual([json.loads(row)["batch_size"] for row in rows], [1, 2])
+        for text in "table", "markdown":
+            rows = self.output("sweep", "bert-tiny", "--batch", "1,2", HEADROOM_FORMAT=text).splitlines()
+            self.assertEqual([len(rows), rows[0].partition(",")[0]], [3, "phase"])
+        self.assertIn("<html", self.output("sweep", "bert-tiny", "--batch", "1,2", HEADROOM_FORMAT="html"))
+
+    def test_notes_of_a_sweep_name_its_settings(self):
+        done = self.run_headroom("sweep", "bert-tiny", "--batch", "1", HEADROOM_MACHINE="l40s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("note: machine l40s is that of HEADROOM_MACHINE", done.stderr)
+
+    def test_this_machine_may_be_the_setting(self):
+        self.assertEqual(self.machine(HEADROOM_MACHINE="here"),
+                         ("here", [{"name": "machine", "value": "here", "source": "HEADROOM_MACHINE"}]))
 
     def test_threads_are_those_of_a_run(self):
         self.write("threads = 1\n")
@@ -158,6 +173,10 @@ class Settings(unittest.TestCase):
         self.assertIn("4,385,920", self.output("analyze", "my-bert"))
         self.assertIn("my-card", self.output("machines"))
         self.assertEqual(self.machine("--machine", "my-card")[0], "my-card")
+        machines = self.output("machines", HEADROOM_MACHINES=":~/machines::")
+        self.assertIn("my-card", machines)
+        (self.folder / "home-card.json").write_text(machine, encoding="utf-8")
+        self.assertIn("home-card", self.output("machines", HEADROOM_MACHINES="~"))
         self.assertIn("did you mean my-card", self.refusal(*FIT, "--machine", "my-car"))
 
     def test_absent_folder_is_refused(self):
@@ -226,7 +245,8 @@ class Settings(unittest.TestCase):
 
     def test_values_may_hold_any_character(self):
         for text, folder in (('"#1 runs"', "#1 runs"), ("'a=b, [c] \\d'", "a=b, [c] \\d"),
-                             (r'"tab\\ \"q\""', r'tab\ "q"'), ("plain # comment", "plain"),
+                             (r'"tab\\ \"q\""', r'tab\ "q"'), (r'"two\nlines"', "two\nlines"),
+                             ("plain # comment", "plain"),
                              ('[ # first\n  "#x", # second\n]', "#x")):
             (self.folder / ".config" / folder).mkdir(exist_ok=True)
             self.write(f"presets = {text} # note\n")

@@ -31,6 +31,8 @@ OPERAND = re.compile(r"(?<!\d )" + LETTER + r"(?= [=<>≤+−] )|"
                      r"(?<=[=<>≤+−] )" + LETTER + r"(?= |$|[,:)])")
 ENTRY = re.compile(r"(\S+)(?: = -?[\d,]+)? ([a-z]\w+_\w+|\w+)(.*)")
 # The number of parameters is no symbol; the sources of the rules of thumb define it.
+# That of tokens neither.
+TOKENS = re.compile(r"N, D .*tokens")
 PARAMETERS = re.compile(r"(?<!\w)N(?!\w).*parameters|parameters?.*(?<!\w)N(?!\w)")
 UNIT = re.compile(r"[(\[]?\w*(1|B|FLOP|MAC|tokens|requests)/(s|B|token)[)\],;]?")
 
@@ -56,7 +58,7 @@ def used_letters(line):
     letters = set()
     for word in PRODUCT.findall(line):
         if not UNIT.fullmatch(word):
-            word = re.sub(r"[A-Z]ᵀ?(?=\[)", "", word)  # an operand with its sizes: X[b,s,d]
+            word = re.sub(r"[A-Za-z]ᵀ?(?=\[)", "", word)  # an operand with its sizes: X[b,s,d]
             letters |= set(re.findall(LETTER, word.replace("O(", "(")))
     return letters | {letter for pair in OPERAND.findall(line) for letter in pair if letter}
 
@@ -76,6 +78,8 @@ def check(command, text, meanings):
             used |= used_letters(line)
     if PARAMETERS.search("\n".join(lines)):
         known.add("N")
+    if TOKENS.search("\n".join(lines)):
+        known.add("D")
     return sorted(used - known)
 
 

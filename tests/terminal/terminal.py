@@ -47,8 +47,8 @@ plan --help-all
 """.strip().splitlines()
 
 
-def on_terminal(arguments, columns, home):
-    """The output on a terminal of this width, errors included."""
+def on_terminal(arguments, columns, home, **more):
+    """The output on a terminal of this width, errors included, with more variables of the environment."""
     process, file = pty.fork()
     if process == 0:
         os.chdir(home)
@@ -56,7 +56,7 @@ def on_terminal(arguments, columns, home):
         # The size is set before the program asks for it.
         command = f'stty columns {columns} rows 50; exec "$@"'
         os.execvpe("sh", ["sh", "-c", command, "sh", str(HEADROOM), *arguments],
-                   variables | {"HOME": home, "NO_COLOR": "1", "TERM": "dumb"})
+                   variables | {"HOME": home, "NO_COLOR": "1", "TERM": "dumb"} | more)
     fcntl.ioctl(file, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     output = b""
     while True:
@@ -105,6 +105,25 @@ class OnTerminal(unittest.TestCase):
         header = on_terminal(["analyze", "llama-3-8b", "--phase", "train"], 80, self.home)
         self.assertIn("Weights", header)
         self.assertNotIn("Intensity", header)
+
+    def test_columns_says_the_width_of_a_terminal_that_does_not(self):
+        def widest(columns):
+            text = without_progress(on_terminal(["analyze", "gpt2"], 0, self.home, COLUMNS=columns))
+            return max(len(line) for line in text.splitlines())
+
+        self.assertLessEqual(widest("80"), 80)
+        for no_width in "wide", "80x", "99999", "0":
+            self.assertGreater(widest(no_width), 80, no_width)
+
+    def test_colours_show_on_a_terminal_unless_no_color_has_a_value(self):
+        for value, is_coloured in ("", True), ("1", False):
+            text = without_progress(on_terminal(["analyze", "gpt2"], 100, self.home, NO_COLOR=value))
+            self.assertEqual("\x1b[" in text, is_coloured)
+
+    def test_the_terminal_of_one_of_several_processes_is_no_reader(self):
+        text = on_terminal(["analyze", "gpt2"], 60, self.home, NO_COLOR="", OMPI_COMM_WORLD_SIZE="2")
+        self.assertNotIn("\x1b", text)
+        self.assertGreater(max(len(line) for line in text.splitlines()), 60)
 
     def test_a_long_sweep_shows_rows_and_the_time_left(self):
         text = on_terminal(["sweep", "gpt2", "--batch", "1..3000", "--seq", "1..1000", "--past", "0..3", "-o", "/dev/null"],

@@ -244,6 +244,14 @@ TEST_CASE("a measurement without one of its operators is refused") {
   CHECK(is_caught(files.predicted, measured));
 }
 
+TEST_CASE("a measurement whose operators take longer than its longest run is refused") {
+  const Files files;
+  json measured = files.measured;
+  json& first = measured["ops"][0]["time_s"];
+  first = first.get<double>() + measured["time"]["max_s"].get<double>();
+  CHECK(!result_of(files.predicted, measured));
+}
+
 TEST_CASE("figures of the wrong kind are refused") {
   const Files files;
   for (const std::string figure : kMeasuredFigures) {

@@ -65,7 +65,7 @@ void read_late(int /*signal*/) {
   if (g_ticks < 4) return;
   const int before = errno;
   std::array<char, 4096> bytes{};
-  while (read(g_pipe[0], bytes.data(), bytes.size()) > 0) {
+  while (::read(g_pipe[0], bytes.data(), bytes.size()) > 0) {
   }
   errno = before;
 }

@@ -39,9 +39,8 @@ std::string special_setting(ConfigReader& config) {
   for (const std::string_view key :
        {"rank_pattern", "layers_to_transform", "modules_to_save", "exclude_modules",
         "target_parameters", "layer_replication", "trainable_token_indices"}) {
-    const bool is_set =
-        config.is_list(key) || config.entries(key).value_or(0) > 0 || config.is_text(key);
-    if (is_set) return std::string(key);
+    const bool is_empty = config.is_object(key) && config.entries(key).value_or(0) == 0;
+    if (config.has(key) && !is_empty) return std::string(key);
   }
   if (config.flag_or({"use_dora"}, false)) return "use_dora";
   if (config.text_or({"bias"}, "none") != "none") return "bias";

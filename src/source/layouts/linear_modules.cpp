@@ -34,7 +34,7 @@ struct ModulePart {
   StoredLayout layout;
 };
 
-std::optional<ModulePart> part_of(const Graph& graph, const Weight& weight,
+std::optional<ModulePart> part_of(const Graph& graph, const Node& node, const Weight& weight,
                                   const NameTable& names) {
   const std::vector<StoredName> stored = find_stored_names(names, weight.path);
   if (stored.empty() || !stored.front().pattern.ends_with(kWeight)) return std::nullopt;
@@ -49,7 +49,8 @@ std::optional<ModulePart> part_of(const Graph& graph, const Weight& weight,
     shape.erase(shape.begin());
   }
   if (shape.size() != 2) return std::nullopt;
-  const bool is_head = weight.path.starts_with("head.");
+  // A transform before the head keeps the width.
+  const bool is_head = node.component.part == Part::head && shape[0] != shape[1];
   return ModulePart{{module_name(name.pattern), shape[1], shape[0], copies, is_head}, name.layout};
 }
 
@@ -87,7 +88,7 @@ std::vector<LinearModule> linear_modules(const ModelSpec& spec) {
       if (std::exchange(layer, node.layer) != node.layer) first = modules.size();
       if (!multiplies(node.op)) continue;
       for (const WeightId id : node.weights) {
-        const std::optional<ModulePart> part = part_of(graph, graph.weights[id], names);
+        const std::optional<ModulePart> part = part_of(graph, node, graph.weights[id], names);
         if (part) add_part(*part, first, modules);
       }
     }

@@ -15,7 +15,7 @@ struct LinearModule {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;
   std::int64_t copies = 1;  ///< over layers and experts
-  bool is_head = false;
+  bool is_head = false;     ///< from hidden states to words or classes
 };
 
 /// All Linear modules, in the order of the forward pass. A projection that is stored as one module,

@@ -2,7 +2,10 @@
 // of each query (arXiv 2512.02556).
 #include "deepseek_sparse.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "../deepseek_layers.h"
 #include "../family.h"
@@ -39,11 +42,43 @@ void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
 
 }  // namespace
 
+namespace {
+
+/// Throws unless `key` has at least one entry for each layer; modules for multi-token prediction
+/// may have more.
+void require_all_layers(const ConfigReader& config, std::string_view key, std::size_t entries,
+                        std::int64_t num_layers) {
+  if (std::cmp_greater_equal(entries, num_layers)) return;
+  config.fail(key, fmt::format("has {} entries for {} layers", entries, num_layers),
+              "write one for each layer");
+}
+
+/// Layers with an indexer of their own, from a list of words; empty if `key` is none.
+std::vector<bool> read_indexer_words(ConfigReader& config, std::string_view key,
+                                     std::int64_t num_layers) {
+  std::vector<bool> own;
+  for (const std::string& word : config.texts(key)) {
+    if (word != "full" && word != "shared") {
+      config.fail(key, fmt::format("has the word \"{}\"", word), "use \"full\" or \"shared\"");
+    }
+    own.push_back(word == "full");
+  }
+  if (!own.empty()) require_all_layers(config, key, own.size(), num_layers);
+  return own;
+}
+
+/// The list of words, whose name differs between writers; empty if there is none.
+std::vector<bool> read_listed_indexers(ConfigReader& config, std::int64_t num_layers) {
+  const std::vector<bool> types = read_indexer_words(config, "indexer_types", num_layers);
+  const bool lists_pattern = types.empty() && config.is_list("index_topk_pattern");
+  return lists_pattern ? read_indexer_words(config, "index_topk_pattern", num_layers) : types;
+}
+
+}  // namespace
+
 std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layers,
                                     std::int64_t absent) {
-  std::vector<std::string> types = config.texts("indexer_types");
-  const bool lists_pattern = types.empty() && config.is_list("index_topk_pattern");
-  if (lists_pattern) types = config.texts("index_topk_pattern");
+  const std::vector<bool> listed = read_listed_indexers(config, num_layers);
   const std::int64_t every =
       std::max<std::int64_t>(config.count_or({"index_topk_freq"}, absent), 1);
   const std::int64_t offset = config.count_or({"index_skip_topk_offset"}, 2);
@@ -51,13 +86,14 @@ std::vector<bool> read_own_indexers(ConfigReader& config, std::int64_t num_layer
   if (!config.is_list("index_topk_pattern")) {
     pattern = config.optional_text({"index_topk_pattern"});
   }
+  if (pattern) require_all_layers(config, "index_topk_pattern", pattern->size(), num_layers);
   std::vector<bool> own;
   for (std::int64_t layer = 0; layer < num_layers; ++layer) {
     const auto entry = static_cast<std::size_t>(layer);
-    if (!types.empty()) {
-      own.push_back(entry < types.size() && types[entry] == "full");
+    if (!listed.empty()) {
+      own.push_back(listed[entry]);
     } else if (pattern) {
-      own.push_back(entry < pattern->size() && (*pattern)[entry] == 'F');
+      own.push_back((*pattern)[entry] == 'F');
     } else {
       own.push_back(std::max<std::int64_t>(layer - offset + 1, 0) % every == 0);
     }

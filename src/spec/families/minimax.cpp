@@ -1,5 +1,7 @@
 // MiniMax-Text-01 and MiniMax-M1: Mixtral with lightning attention in most layers; residuals start
 // at the normed input, scaled (arXiv 2501.08313, 2506.13585; transformers, models/minimax).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "../decoder.h"
@@ -60,9 +62,12 @@ void read_minimax(ConfigReader& config, ModelSpec& spec) {
   stack.ffn.experts->scaling_factor =
       config.number_or({"mlp_beta_factor", "layernorm_mlp_beta"}, 1);
   const std::int64_t rotary = config.count_or({"rotary_dim"}, 0);
-  if (rotary > 0 && rotary < stack.self_attention.head_dim && rotary % 2 == 0) {
-    spec.position.rope.rotary_dim = rotary;
+  const std::int64_t head_dim = stack.self_attention.head_dim;
+  if (rotary > head_dim || rotary % 2 != 0) {
+    config.fail("rotary_dim", fmt::format("is {}, of heads of {}", rotary, head_dim),
+                "use an even number of dimensions up to head_dim");
   }
+  if (rotary > 0 && rotary < head_dim) spec.position.rope.rotary_dim = rotary;
   config.expect_flag("postnorm", true);
   config.expect_number("shared_intermediate_size", 0);
   config.ignore({"shared_moe_mode"});

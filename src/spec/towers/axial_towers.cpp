@@ -66,9 +66,9 @@ void use_class_sections(ModelSpec& spec, const std::array<std::int64_t, 3>& sect
   if (rope.axes != RopeAxes::sequence) return;
   rope.axes = RopeAxes::sections;
   rope.sections = sections;
-  if (2 * std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) == rope.rotary_dim) {
-    return;
-  }
+  const std::int64_t head_dim = spec.main_stack().self_attention.head_dim;
+  const std::int64_t rotary = rope.rotary_dim == 0 ? head_dim : rope.rotary_dim;
+  if (2 * std::accumulate(sections.begin(), sections.end(), std::int64_t{0}) == rotary) return;
   spec.not_run = "its class's mrope_section does not fit its heads: add mrope_section";
 }
 

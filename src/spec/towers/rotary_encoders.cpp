@@ -102,9 +102,12 @@ TowerSpec read_moon_vit(ConfigReader& vision, const MoonVit& absent, ModelSpec& 
 }
 
 /// Side of the squares of patches that one visual token has.
-std::int64_t read_merged_patches(ConfigReader& vision, ModelSpec& spec) {
+std::int64_t read_merged_patches(ConfigReader& vision) {
   const std::array<std::int64_t, 2> merged = vision.sides_or("merge_kernel_size", 2);
-  if (merged[0] != merged[1]) spec.not_run = "it merges blocks of patches that are not square";
+  if (merged[0] != merged[1]) {
+    vision.fail("merge_kernel_size", "merges blocks of patches that are not square",
+                "write one size for both sides");
+  }
   return merged[0];
 }
 
@@ -257,7 +260,7 @@ void read_kimi_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_moon_vit(vision, kMoonVitK25, spec);
   tower.stack.ffn.activation = read_activation(vision, {"hidden_act"}, ActivationKind::gelu_tanh);
-  const std::int64_t side = read_merged_patches(vision, spec);
+  const std::int64_t side = read_merged_patches(vision);
   vision.expect_text("mm_projector_type", "patchmerger");
   const double eps = config.number_or({"projection_layer_norm_eps"},
                                       vision.number_or({"projector_ln_eps"}, kRotaryNormEps));
@@ -276,7 +279,7 @@ void read_kimi_k3_tower(ConfigReader& config, ModelSpec& spec) {
   ConfigReader vision = config.object_or_empty("vision_config");
   TowerSpec tower = read_moon_vit(vision, kMoonVitK3, spec);
   read_kimi_k3_layers(vision, tower);
-  const std::int64_t side = read_merged_patches(vision, spec);
+  const std::int64_t side = read_merged_patches(vision);
   vision.expect_text("mm_projector_type", "patchmergerv2");
   const double eps = vision.number_or({"projector_ln_eps"}, kRotaryNormEps);
   ignore_tower_keys(vision);
