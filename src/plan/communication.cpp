@@ -166,10 +166,9 @@ std::vector<Communication> Planner::Implementation::communication(const PlanChoi
   }
   if (!trains) return std::move(table).finish();
   const detail::RankStates& rank_states = states(plan);
-  const detail::StageCosts stage =
-      stage_costs(costs(pass, plan, workload), rank_states, kinds, first);
-  for (const auto& call : detail::data_parallel_collectives(
-           detail::all_states(stage, rank_states, first), choice, passes)) {
+  const detail::HeldStates held = detail::held_states(costs(pass, plan, workload), rank_states,
+                                                      kinds, all_stages(plan), first, choice);
+  for (const auto& call : detail::data_parallel_collectives(held.all, choice, passes)) {
     table.add(RankGroup::data, call.kind, call.count,
               call.count * wire_bytes(call.kind, call.bytes, call.ranks),
               call.count * data_parallel_seconds(call));

@@ -78,8 +78,9 @@ std::vector<DataParallelCollective> data_parallel_collectives(const SectionState
                     collectives);
   };
   const bool whole_experts = plan.expert_tensor == ExpertTensor::whole;
-  add(stage.dense, plan.replicas(), plan.tensor);
-  add(stage.experts, plan.expert_replicas() / plan.expert,
+  const std::int64_t copies = pipeline_copies(choice);
+  add(stage.dense, copies * plan.replicas(), plan.tensor);
+  add(stage.experts, copies * plan.expert_replicas() / plan.expert,
       whole_experts ? plan.expert : plan.tensor * plan.expert);
   return collectives;
 }

@@ -106,6 +106,29 @@ SectionStates all_states(const StageCosts& costs, const RankStates& states,
   return all;
 }
 
+HeldStates held_states(const RankCosts& costs, const RankStates& states,
+                       const std::vector<LayerKind>& kinds,
+                       const std::vector<PipelineStage>& stages, const PipelineStage& stage,
+                       const PlanChoice& choice) {
+  HeldStates held;
+  const auto add = [&](const PipelineStage& one) {
+    const StageCosts layers = stage_costs(costs, states, kinds, one);
+    const SectionStates all = all_states(layers, states, one);
+    held.all.dense += all.dense;
+    held.all.experts += all.experts;
+    held.layers.dense += layers.states.dense;
+    held.layers.experts += layers.states.experts;
+  };
+  add(stage);
+  if (pipeline_copies(choice) > 1)
+    add(stages[stages.size() - 1 - static_cast<std::size_t>(stage.index)]);
+  return held;
+}
+
+std::int64_t pipeline_copies(const PlanChoice& choice) noexcept {
+  return choice.step.schedule == PipelineSchedule::dual_pipe ? 2 : 1;
+}
+
 std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept {
   if (choice.step.zero_ranks == 0) return copies;
   const std::int64_t shards = copies * choice.step.zero_ranks / choice.parallel.replicas();
@@ -119,7 +142,18 @@ StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice)
     const std::int64_t copies = plan.expert_replicas() / plan.expert;
     stored += zero_sharded(states.experts, choice.zero, zero_ranks(choice, copies));
   }
+  stored.optimizer = ceil_div(stored.optimizer, Integer{pipeline_copies(choice)});
   return stored;
+}
+
+StateBytes updated_by_rank(const SectionStates& states, const PlanChoice& choice) {
+  PlanChoice sharded = choice;
+  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
+  StateBytes updated = stored_by_rank(states, sharded);
+  const Integer copies = pipeline_copies(choice);
+  updated.weights = ceil_div(updated.weights, copies);
+  updated.gradients = ceil_div(updated.gradients, copies);
+  return updated;
 }
 
 }  // namespace headroom::detail

@@ -74,12 +74,30 @@ struct StageCosts {
 [[nodiscard]] SectionStates all_states(const StageCosts& costs, const RankStates& states,
                                        const PipelineStage& stage);
 
+/// States that a rank holds before ZeRO, in all and of layers alone: those of its stage and, with
+/// DualPipe, of the stage as far from the pipeline's other end (arXiv 2412.19437, section 3.2.1).
+struct HeldStates {
+  SectionStates all;
+  SectionStates layers;
+};
+/// `stages` are all of the pipeline, in order.
+[[nodiscard]] HeldStates held_states(const RankCosts& costs, const RankStates& states,
+                                     const std::vector<LayerKind>& kinds,
+                                     const std::vector<PipelineStage>& stages,
+                                     const PipelineStage& stage, const PlanChoice& choice);
+
+/// Ranks of a replica that hold the same states: two with DualPipe, which share the optimizer's.
+[[nodiscard]] std::int64_t pipeline_copies(const PlanChoice& choice) noexcept;
+
 /// Ranks of `copies` with the same weights over which ZeRO shards states: those of a group of
 /// zero_ranks replicas. Experts have fewer copies there, since --ep spreads them over replicas
 /// (Megatron-LM's num_distributed_optimizer_instances divides both groups by the same number).
 [[nodiscard]] std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept;
 
-/// The bytes that one rank stores of a stage's states under ZeRO.
+/// The bytes that one rank stores of the states that it holds under ZeRO.
 [[nodiscard]] StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice);
+
+/// Those whose weights it updates: with ZeRO its shard.
+[[nodiscard]] StateBytes updated_by_rank(const SectionStates& states, const PlanChoice& choice);
 
 }  // namespace headroom::detail

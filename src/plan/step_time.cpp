@@ -60,9 +60,7 @@ void add_copies(const StageCosts& layers, const PlanChoice& choice, const StepPa
 /// updates its shard.
 Integer optimizer_bytes(const SectionStates& states, const PlanChoice& choice) {
   const StateBytes stored = stored_by_rank(states, choice);
-  PlanChoice sharded = choice;
-  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
-  const StateBytes updated = stored_by_rank(states, sharded);
+  const StateBytes updated = updated_by_rank(states, choice);
   return 2 * updated.optimizer + 2 * updated.gradients + updated.weights + stored.gradients;
 }
 
@@ -126,9 +124,7 @@ double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
   const double device_rate = rates.memory_bytes_per_s * rates.efficiency.memory;
   const auto moved = static_cast<double>(optimizer_bytes(states, choice));
   if (choice.step.offload == Offload::none) return moved / device_rate;
-  PlanChoice sharded = choice;
-  if (choice.zero != Zero::none) sharded.zero = Zero::weights;
-  const StateBytes updated = stored_by_rank(states, sharded);
+  const StateBytes updated = updated_by_rank(states, choice);
   const auto link = static_cast<double>(2 * updated.weights);
   const auto states_moved = static_cast<double>(2 * updated.optimizer);
   return link / rates.host_bytes_per_s + states_moved / kHostMemoryBytes;

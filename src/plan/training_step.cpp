@@ -134,12 +134,12 @@ TrainingBuffers training_buffers(const RankCosts& costs, const RankStates& state
 }
 
 PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
-                           const StageCosts& layers, const PlanChoice& choice,
-                           const StatePolicy& policy, const PipelineStage& stage,
-                           std::int64_t micro_batches) {
+                           const StageCosts& layers, const detail::HeldStates& held,
+                           const PlanChoice& choice, const StatePolicy& policy,
+                           const PipelineStage& stage, std::int64_t micro_batches) {
   const bool in_pipeline = stage.stage != Stage::whole;
-  const StateBytes all = detail::stored_by_rank(detail::all_states(layers, states, stage), choice);
-  const StateBytes shown = in_pipeline ? detail::stored_by_rank(layers.states, choice) : all;
+  const StateBytes all = detail::stored_by_rank(held.all, choice);
+  const StateBytes shown = in_pipeline ? detail::stored_by_rank(held.layers, choice) : all;
   PlanMemory memory;
   memory.stage = stage.stage;
   memory.stage_index = stage.index;
@@ -147,11 +147,6 @@ PlanMemory training_memory(const RankCosts& costs, const RankStates& states,
   memory.gradients = shown.gradients;
   memory.optimizer = shown.optimizer;
   memory.embedding_states = all.total() - shown.total();
-  if (choice.step.schedule == PipelineSchedule::dual_pipe) {
-    // Holds the layers of two stages; both ranks of a pair shard the optimizer's states.
-    memory.weights = checked_multiply(2, memory.weights);
-    memory.gradients = checked_multiply(2, memory.gradients);
-  }
   if (choice.step.offload == Offload::optimizer) {
     memory.embedding_states -= all.optimizer - shown.optimizer;
     memory.optimizer = 0;
@@ -210,9 +205,11 @@ WorstStage worst_stage(const RankCosts& costs, const RankStates& states,
   WorstStage worst;
   for (const PipelineStage& stage : stages) {
     const StageCosts layers = stage_costs(costs, states, kinds, stage);
-    worst.add(stage, training_memory(costs, states, layers, choice, policy, stage, micro_batches),
-              detail::stage_time(costs, layers, choice, passes, stage),
-              detail::all_states(layers, states, stage),
+    const detail::HeldStates held =
+        detail::held_states(costs, states, kinds, stages, stage, choice);
+    worst.add(stage,
+              training_memory(costs, states, layers, held, choice, policy, stage, micro_batches),
+              detail::stage_time(costs, layers, choice, passes, stage), held.all,
               detail::layers_time(layers.layers, passes).total());
   }
   return worst;
@@ -253,8 +250,10 @@ PlanFigures Planner::Implementation::training(const PlanChoice& choice, const Lo
       this->costs(Pass::train, plan,
                   with_tower_inputs(workload_of(Pass::train, choice.micro_batch, load.seq_len, 0)));
   const detail::StepPasses how = detail::passes_of(choice, query.states, rates);
+  const bool pairs = detail::pipeline_copies(choice) > 1;
   const WorstStage worst =
-      worst_stage(costs, states(plan), kinds, stages(plan), choice, query.states, how, m);
+      worst_stage(costs, states(plan), kinds, pairs ? all_stages(plan) : stages(plan), choice,
+                  query.states, how, m);
   PlanFigures figures;
   figures.memory = worst.memory;
   figures.memory.runtime = detail::runtime_bytes(figures.memory, plan, query, rates);

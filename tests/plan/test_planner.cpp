@@ -426,6 +426,29 @@ TEST_CASE("groups of replicas that hold each expert once do not shard its states
   CHECK_THROWS_AS(optimizer(2), IllegalPlan);
 }
 
+// Llama 3 8B: 8,030,261,248 parameters, of which 2 · 128,256 · 4,096 in embedding and head and
+// 4,096 in the last norm. A rank of four stages holds two of them, those of the ends both tables;
+// two replicas and the pair of stages make four holders of what is Adam's.
+TEST_CASE(
+    "the ends of DualPipe's pipeline hold the embedding and the head, in weights and gradients") {
+  const Integer tables = Integer{2} * 128'256 * 4096 + 4096;
+  const Integer held = (Integer{8'030'261'248} - tables) / 2 + tables;
+  const auto states = [](PipelineSchedule schedule) {
+    return step_of_llama([&](PlanChoice& choice) {
+             choice.parallel.pipeline = 4;
+             choice.parallel.data = 2;
+             choice.zero = Zero::optimizer;
+             choice.micro_batch = 1;
+             choice.step.schedule = schedule;
+           })
+        .memory;
+  };
+  const PlanMemory memory = states(PipelineSchedule::dual_pipe);
+  const Integer all =
+      memory.weights + memory.gradients + memory.optimizer + memory.embedding_states;
+  CHECK(static_cast<double>(all) == doctest::Approx(static_cast<double>(6 * held + 12 * held / 4)));
+}
+
 TEST_CASE("a batch that leaves replicas idle is less work in the same time") {
   const auto eight = [](std::int64_t batch) {
     PlanQuery query;
