@@ -64,6 +64,14 @@ void run_train_time(TrainTimeCommand& command) {
   }
   const TrainTimeReport report =
       make_train_time_report(std::move(question), options.fixed, command.budget);
+  const double step_tokens = static_cast<double>(report.question.load.batch_size) *
+                             static_cast<double>(report.question.load.seq_len);
+  if (step_tokens > report.budget.tokens) {
+    notes.push_back(
+        fmt::format("the run is one step, whose {:.0f} tokens are more than asked for: "
+                    "a smaller --batch or --seq has shorter steps",
+                    step_tokens));
+  }
   const auto unused = notes_on_unused(options, report.question.model.spec, report.plan.choice);
   notes.insert(notes.end(), unused.begin(), unused.end());
   output.write(render(report, render_options(options.output, Detail::summary)), notes);

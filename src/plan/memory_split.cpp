@@ -336,6 +336,11 @@ SplitReport make_split_report(PlanQuestion question, HostRates host, const Split
   report.layers = context.layers();
   report.has_experts = context.work.has_experts;
   require_within("layers on the device", request.gpu_layers, report.layers + 1);
+  if (request.cpu_moe_layers.value_or(0) > 0 && !report.has_experts) {
+    throw_invalid_input(
+        fmt::format("{} has no routed experts to keep on the host", question.model.spec.name),
+        "give the layers on the device instead");
+  }
   require_within("layers with experts on the host", request.cpu_moe_layers, report.layers);
   report.result = best_split(context, request);
   report.others = quarters(context);

@@ -211,13 +211,20 @@ MachineFigures figures_of(const MachineProfile& profile) {
   return {peak_flops_per_s(curves), std::nullopt, curves.read.back().bytes_per_s, std::nullopt};
 }
 
-std::vector<Cell> summary_row(const MachineProfile& profile) {
-  const bool measured = std::holds_alternative<MeasuredRates>(profile.rates);
-  const std::string name =
-      measured ? fmt::format("here: {} ({})", profile.name, profile.context.backend) : profile.name;
+/// Whose a profile is: that of --machine here, or one of the catalogue's and the user's files.
+enum class Origin { here, file };
+
+bool is_measured(const MachineProfile& profile) {
+  return std::holds_alternative<MeasuredRates>(profile.rates);
+}
+
+std::vector<Cell> summary_row(const MachineProfile& profile, Origin origin) {
+  const std::string name = origin == Origin::here
+                               ? fmt::format("here: {} ({})", profile.name, profile.context.backend)
+                               : profile.name;
   const MachineFigures figures = figures_of(profile);
   return {name,
-          std::string(measured ? "measured" : "assumed"),
+          std::string(is_measured(profile) ? "measured" : "assumed"),
           cell_or_none(figures.float32),
           cell_or_none(figures.float16),
           figures.bandwidth,
@@ -267,10 +274,13 @@ Document to_document(const MachinesReport& report) {
       number_column("float16_flops_per_s", "float16", tflop_per_s),
       number_column("memory_bytes_per_s", "Bandwidth", {"[GB/s]", 0, kGigaUnit}),
       number_column("memory_bytes", "Memory", {"[GiB]", 1, kGibUnit})};
-  for (const MachineProfile& profile : report.own) table.rows.push_back(summary_row(profile));
-  for (const MachineProfile& profile : report.catalogue) {
-    table.rows.push_back(summary_row(profile));
-  }
+  const auto add = [&table](const std::vector<MachineProfile>& profiles, Origin origin) {
+    for (const MachineProfile& profile : profiles) {
+      table.rows.push_back(summary_row(profile, origin));
+    }
+  };
+  add(report.own, Origin::here);
+  add(report.catalogue, Origin::file);
   Document document;
   document.blocks.emplace_back(std::move(table));
   return document;
@@ -281,20 +291,19 @@ Json to_json(const MachinesReport& report) {
   json["schema_version"] = kSchemaVersion;
   json["schema"] = "machines.schema.json";
   json["machines"] = Json::array();
-  const auto add = [&](const MachineProfile& profile) {
-    const bool measured = std::holds_alternative<MeasuredRates>(profile.rates);
+  const auto add = [&](const MachineProfile& profile, Origin origin) {
     const MachineFigures figures = figures_of(profile);
-    json["machines"].push_back({{"name", measured ? "here" : profile.name},
+    json["machines"].push_back({{"name", origin == Origin::here ? "here" : profile.name},
                                 {"description", profile.name},
-                                {"source", measured ? "measured" : "datasheet"},
+                                {"source", is_measured(profile) ? "measured" : "datasheet"},
                                 {"date", profile.date},
                                 {"float32_flops_per_s", json_or_null(figures.float32)},
                                 {"float16_flops_per_s", json_or_null(figures.float16)},
                                 {"memory_bytes_per_s", figures.bandwidth},
                                 {"memory_bytes", bytes_or_none(figures.memory)}});
   };
-  for (const MachineProfile& profile : report.own) add(profile);
-  for (const MachineProfile& profile : report.catalogue) add(profile);
+  for (const MachineProfile& profile : report.own) add(profile, Origin::here);
+  for (const MachineProfile& profile : report.catalogue) add(profile, Origin::file);
   return json;
 }
 
