@@ -208,13 +208,20 @@ void name_in_full(std::vector<std::string>& arguments) {
   }
 }
 
+bool names_command(const CLI::App& app, const std::string& word) {
+  const auto is_named = [&](const CLI::App* one) { return one->get_name() == word; };
+  return !app.get_subcommands(is_named).empty();
+}
+
 /// The arguments as the parser takes them: `headroom help analyze` is `headroom analyze --help`,
-/// and no argument at all asks for help.
-std::vector<std::string> without_help_command(std::vector<std::string> arguments) {
+/// and no argument at all asks for help. A word that is no command stays, for the parser to refuse.
+std::vector<std::string> without_help_command(const CLI::App& app,
+                                              std::vector<std::string> arguments) {
   if (arguments.empty()) return {"--help"};
   if (arguments.front() != "help") return arguments;
   arguments.erase(arguments.begin());
-  arguments.emplace_back("--help");
+  const bool is_known = arguments.empty() || names_command(app, arguments.front());
+  if (is_known) arguments.emplace_back("--help");
   return arguments;
 }
 
@@ -405,7 +412,7 @@ Application::Application(const std::string& name, const std::string& description
 Application::~Application() = default;
 
 void Application::run(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = without_help_command(arguments);
+  std::vector<std::string> words = without_help_command(*app_, arguments);
   name_in_full(words);
   try {
     option_use() = {};
