@@ -173,7 +173,6 @@ Comparison compare_log(const std::string& text, const CompareCommand& command) {
       fmt::format("{}, as {} printed it", command.import_file, name_of(log.engine));
   for (std::string& note : notes) comparison.notes.push_back(std::move(note));
   for (std::string& note : notes_on_config(model.spec)) comparison.notes.push_back(std::move(note));
-  if (!model.name_note.empty()) comparison.notes.push_back(model.name_note);
   return comparison;
 }
 

@@ -59,6 +59,7 @@ RunTask prefill_of(const LayerComplexity& layer, std::int64_t length, std::size_
 
 /// Runs all layers of the report at all its lengths and adds the measurements.
 void measure_layers(ComplexityReport& report, const ComplexityCommand& command) {
+  const auto machine = machine_of(command);  // first: a profile that cannot be read costs no run
   std::vector<RunTask> tasks;
   for (std::size_t i = 0; i < report.layers.size(); ++i) {
     for (const std::int64_t length : report.lengths) {
@@ -66,7 +67,6 @@ void measure_layers(ComplexityReport& report, const ComplexityCommand& command) 
     }
   }
   TaskRuns done = run_tasks(tasks, command.plan);
-  const auto machine = machine_of(command);
   if (machine) report.machine = machine->name;
   std::vector<LayerRuns> runs(report.layers.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {

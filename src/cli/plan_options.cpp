@@ -279,7 +279,7 @@ void add_serving(Command command, PlanOptions& options) {
   serving(add_count(
       command, "--prefill-tokens", kPrefillTokens,
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
-      "Maximum prompt tokens per pass (2048)"));
+      "Maximum prompt tokens per pass, for the memory of activations; TTFT is of one pass (2048)"));
   add_batch_overlap(command, options);
   add_served_adapters(command, options);
 }

@@ -98,9 +98,8 @@ ComparedRun from_llama_bench(const nlohmann::json& entry, const std::string& whe
   }
   const double seconds = seconds_of(fields, test);
   add_time(test, seconds, run);
-  if (fields.has("stddev_ns") && fields.at("stddev_ns").is_number()) {
-    run.time_spread =
-        fields.at("stddev_ns").get<double>() * kNanosecond / seconds * kMadPerDeviation;
+  if (const auto deviation = fields.amount_if("stddev_ns")) {
+    run.time_spread = *deviation * kNanosecond / seconds * kMadPerDeviation;
   }
   if (const auto parameters = fields.count_if("model_n_params")) {
     run.amounts[Quantity::parameters] = *parameters;

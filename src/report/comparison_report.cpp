@@ -1,6 +1,7 @@
 // Comparison -> Document and JSON (reports/compare.schema.json).
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 
@@ -22,7 +23,8 @@ std::string amount_text(const std::optional<Amount>& amount, QuantityKind kind) 
 }
 
 std::string difference_text(const ComparisonRow& row) {
-  return row.difference ? deviation_text(*row.difference) : "–";
+  const bool is_finite = row.difference && std::isfinite(*row.difference);  // predicted as 0
+  return is_finite ? deviation_text(*row.difference) : "–";
 }
 
 std::string tolerance_text(const ComparisonRow& row) {
