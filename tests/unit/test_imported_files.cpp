@@ -108,11 +108,12 @@ TEST_CASE("llama-bench states the attention as a truth or a number, or leaves it
   CHECK_FALSE(attention(nullptr));
 }
 
-TEST_CASE("llama-bench's deviation is a spread only if it is a number") {
+TEST_CASE("llama-bench's deviation is a spread, and refused if it is none") {
   CHECK(run_in(llama_bench_with({{"stddev_ns", 1e8}})).time_spread ==
         doctest::Approx(0.1 / 1.4826));
   CHECK_FALSE(run_in(llama_bench_with({{"stddev_ns", nullptr}})).time_spread);
-  CHECK_FALSE(run_in(llama_bench_with({{"stddev_ns", "0.1"}})).time_spread);
+  CHECK_THROWS_AS((void)run_in(llama_bench_with({{"stddev_ns", "0.1"}})), Error);
+  CHECK_THROWS_AS((void)run_in(llama_bench_with({{"stddev_ns", -5}})), Error);
 }
 
 TEST_CASE("entries that lack a field of llama-bench are of an unknown format") {
