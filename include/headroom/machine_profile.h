@@ -174,10 +174,9 @@ struct HostLink {
 
 /// A kernel whose time is measured over a grid of sizes; the axes are named at each. `cold`
 /// operands come from memory, as in a model larger than the caches; `warm` ones from the last-level
-/// cache, as in a small model. `stream` kernels multiply few rows and read weights once; those of
-/// bfloat16 multiply any number of rows. `step`
-/// kernels attend with one query per sequence; `group` is the number of query heads per key-value
-/// head.
+/// cache, as in a small model. `stream` kernels multiply few rows and read weights once;
+/// `linear_bfloat16` multiplies any number of rows. `step` kernels attend with one query per
+/// sequence; `group` is the number of query heads per key-value head.
 enum class KernelKind {
   linear_cold,               ///< rows, in_features, out_features
   linear_warm,               ///< rows, in_features, out_features

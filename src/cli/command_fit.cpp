@@ -49,21 +49,35 @@ struct AskedPlan {
   PlanRequest request;
 };
 
-/// The fastest plan on the fewest devices; the plan of one device if none fits.
-/// The plan with the degrees that are given, on as many devices as they take, of which `most` at
-/// most were tried; its report says why it does not fit. Throws IllegalPlan for degrees that no
-/// number of devices allows.
-AskedPlan asked_of_degrees(const PlanOptions& options, PlanQuestion question, std::int64_t most) {
+/// The fewest replicas on which the given degrees spread the experts evenly.
+std::int64_t fewest_replicas(const FixedDegrees& fixed) {
+  ParallelPlan plan;
+  plan.tensor = fixed.tensor.value_or(1);
+  plan.context = fixed.context.value_or(1);
+  plan.expert_tensor = fixed.expert_tensor;
+  plan.data = fixed.data.value_or(1);
+  while (!fixed.data && plan.expert_replicas() % fixed.expert.value_or(1) != 0) ++plan.data;
+  return plan.data;
+}
+
+/// The plan of the given degrees, on as many devices as they take; its report says why it does not
+/// fit. Throws IllegalPlan for degrees that no number of devices allows.
+AskedPlan asked_of_degrees(const PlanOptions& options, PlanQuestion question) {
   const FixedDegrees& fixed = options.fixed;
   PlanOptions exact = options;
-  const std::int64_t data = std::max(fixed.data.value_or(1), fixed.expert.value_or(1));
-  exact.count.given =
-      fixed.tensor.value_or(1) * fixed.pipeline.value_or(1) * fixed.context.value_or(1) * data;
+  exact.count.given = fixed.tensor.value_or(1) * fixed.pipeline.value_or(1) *
+                      fixed.context.value_or(1) * fewest_replicas(fixed);
+  if (*exact.count.given > kMostFitted) {
+    throw_invalid_input(fmt::format("the degrees take {} devices, and --count auto tries up to {}",
+                                    *exact.count.given, kMostFitted),
+                        fmt::format("give --count {}, or smaller degrees", *exact.count.given));
+  }
   question.devices = exact.count.value();
-  question.notes.push_back(fmt::format("no plan of up to {} devices fits", most));
+  question.notes.push_back(fmt::format("no plan of up to {} devices fits", kMostFitted));
   return {std::move(question), request_of(exact)};
 }
 
+/// The fastest plan on the fewest devices, or that of the given degrees if none fits.
 AskedPlan asked_of_fewest_devices(const PlanOptions& options, SpeedNeed need) {
   if (options.query.purpose == Purpose::train && !options.batch_size) {
     throw_invalid_input("--count auto requires --batch in training",
@@ -76,7 +90,7 @@ AskedPlan asked_of_fewest_devices(const PlanOptions& options, SpeedNeed need) {
   auto note = note_on_tensor(limits, options.fixed, kMostFitted);
   if (note) question.notes.push_back(std::move(*note));
   const auto plan = plan_on_fewest_devices(planner, question.load, options.fixed, {1, kMostFitted});
-  if (!plan) return asked_of_degrees(options, std::move(question), kMostFitted);
+  if (!plan) return asked_of_degrees(options, std::move(question));
   PlanRequest request{plan->choice, {}};
   if (question.query.purpose == Purpose::train) request.micro_batch = plan->choice.micro_batch;
   question.devices = plan->choice.parallel.devices();

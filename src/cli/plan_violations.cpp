@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 namespace headroom::cli {
 namespace {
 
@@ -23,10 +25,13 @@ Wording zero_groups(const PlanViolation& violation) {
   const ParallelPlan& plan = violation.choice.parallel;
   const std::int64_t ranks = violation.choice.step.zero_ranks;
   if (ranks > 0 && plan.replicas() % ranks == 0) {
-    return {fmt::format("--ep {} does not divide groups of --zero-ranks {}, so that none has whole "
-                        "copies of the experts",
-                        plan.expert, ranks),
-            "choose --zero-ranks as a multiple of --ep"};
+    // Whole experts are spread over tensor-parallel ranks, too.
+    const bool whole = plan.expert_tensor == ExpertTensor::whole;
+    const std::int64_t unit = plan.expert / std::gcd(plan.expert, whole ? plan.tensor : 1);
+    return {fmt::format("groups of --zero-ranks {} hold no whole copies of the experts, which --ep "
+                        "{} spreads further",
+                        ranks, plan.expert),
+            fmt::format("choose --zero-ranks as a multiple of {}", unit)};
   }
   return {fmt::format("--zero-ranks {} does not divide {} replicas", ranks, plan.replicas()),
           "choose a divisor of --dp × --cp"};

@@ -42,7 +42,8 @@ struct HeldLayout {
 };
 
 /// Returns whether a GEMM so packed returns the rows of W, so that a table tied to it is not held
-/// beside it: oneDNN's layout for many rows alone is opaque.
+/// beside it: oneDNN's layout for many rows alone is opaque. bfloat16 weights are in one of
+/// oneDNN's only with bfloat16 activations.
 [[nodiscard]] bool returns_rows(const LinearOptions& packing) noexcept;
 
 /// Bytes of the weights of `spec` that ModelWeights holds, all or those of `rank`, before layouts

@@ -17,6 +17,9 @@ namespace headroom::detail {
 [[nodiscard]] std::int64_t sequences_per_replica(const PlanQuestion& question,
                                                  const PlanChoice& choice) noexcept;
 
+/// Throws Error{invalid_input} for models that no serving engine of text runs.
+void require_text(const PlanQuestion& question, Engine engine);
+
 /// "llama-server -m FILE", with a file's name in its place where the model is not read from GGUF.
 [[nodiscard]] CommandWords llama_server(const PlanQuestion& question);
 /// Adds lengths, sequences, attention and types of the cache.

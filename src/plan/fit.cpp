@@ -193,12 +193,10 @@ void note_empty_places(const PlanChoice& choice, const Load& load,
                        std::vector<std::string>& notes) {
   const std::int64_t run = sequences_run(choice, load);
   if (run == load.batch_size) return;
-  const std::int64_t unit = choice.micro_batch * choice.parallel.data;
   notes.push_back(fmt::format(
-      "a batch of {} takes as long as one of {}: {} × {} replicas × {} micro-batches; engines ask "
-      "for a multiple of {}",
-      load.batch_size, run, choice.micro_batch, choice.parallel.data, micro_batches(choice, load),
-      unit));
+      "a batch of {} takes as long as one of {}: sequences per micro-batch {} × replicas {} × "
+      "micro-batches {}",
+      load.batch_size, run, choice.micro_batch, choice.parallel.data, micro_batches(choice, load)));
 }
 
 }  // namespace

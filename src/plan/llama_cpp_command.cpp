@@ -104,10 +104,13 @@ void add_llama_cpp_load(const PlanQuestion& question, std::int64_t sequences, Co
   add_cache_type("--cache-type-v", question.query.kv_cache.value_type, words);
   const KvCacheRequest& cache = question.query.kv_cache;
   if (cache.policy == KvPolicy::llama_cpp_swa_full) words.add("--swa-full");
-  if (cache.batched_tokens) words.add("--ubatch-size", *cache.batched_tokens);
+  if (!cache.batched_tokens) return;
+  words.add("--batch-size", *cache.batched_tokens);  // bounds --ubatch-size (src/llama-context.cpp)
+  words.add("--ubatch-size", *cache.batched_tokens);
 }
 
 EngineCommand llama_cpp_command(const PlanQuestion& question, const PlanChoice& choice) {
+  require_text(question, Engine::llama_cpp);
   EngineCommand command{Engine::llama_cpp, {}, {}};
   CommandWords words = llama_server(question);
   words.add("--gpu-layers", "all");

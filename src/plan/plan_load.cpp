@@ -173,9 +173,9 @@ std::int64_t largest_legal(Planner& planner, const PlanRequest& request, Load lo
   // Schedules ask for multiples of the pipeline's stages, and at least twice as many.
   const PlanChoice choice = resolve(request, load);
   const std::int64_t step = choice.micro_batch * choice.parallel.data;
-  const std::int64_t least = load.batch_size - 2 * step * choice.parallel.pipeline;
-  for (; load.batch_size > std::max<std::int64_t>(0, least); --load.batch_size) {
+  for (std::int64_t i = 0; i <= 2 * choice.parallel.pipeline && load.batch_size > 0; ++i) {
     if (!broken_rule(resolve(request, load), load, limits)) return load.batch_size;
+    load.batch_size = (load.batch_size - 1) / step * step;
   }
   return 0;
 }

@@ -70,7 +70,7 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::dual_pipe_stages,
      "dual_pipe requires an even pipeline and at least 2 · pipeline micro-batches"},
     {PlanRule::zero_ranks_divide,
-     "zero_ranks must divide data · context, and expert must divide zero_ranks"},
+     "zero_ranks must divide data · context, in groups that hold whole copies of the experts"},
     {PlanRule::tensor_overlap_sequence, "tensor_overlap requires sequence"},
     {PlanRule::offload_layers_count,
      "offload_layers must be at least 0 and less than the number of layers, and 0 when serving"},

@@ -85,8 +85,12 @@ std::optional<std::int64_t> pass_tokens_of(const PlanQuery& query) {
 }
 
 /// vLLM's options of the cache and of passes (docs.vllm.ai, configuration/engine_args).
-void add_vllm_cache(const PlanQuery& query, CommandWords& words, EngineCommand& command) {
-  if (const auto tokens = pass_tokens_of(query)) words.add("--max-num-batched-tokens", *tokens);
+/// It refuses passes of fewer tokens than `sequences` (SchedulerConfig).
+void add_vllm_cache(const PlanQuery& query, std::int64_t sequences, CommandWords& words,
+                    EngineCommand& command) {
+  if (const auto tokens = pass_tokens_of(query)) {
+    words.add("--max-num-batched-tokens", std::max(*tokens, sequences));
+  }
   if (query.kv_cache.block) words.add("--block-size", *query.kv_cache.block);
   if (query.kv_cache.prefix_caching) words.add("--enable-prefix-caching");
   if (query.kv_cache.speculative_tokens.value_or(0) > 0) {
@@ -111,21 +115,15 @@ void add_tensorrt_llm_cache(const PlanQuery& query, CommandWords& words, EngineC
 }
 
 /// Notes a context beyond the model's positions, which the engine refuses without `variable`.
+/// Engines extend the positions of a scaled RoPE by rules of their own.
 void note_context(const PlanQuestion& question, std::string_view variable, EngineCommand& command) {
   const PositionSpec& position = question.model.spec.position;
   const std::int64_t trained = position.max_position_embeddings - position.offset;
-  if (position.max_position_embeddings == 0 || question.load.seq_len <= trained) return;
+  const bool is_scaled = position.rope.scaling != RopeScalingKind::none;
+  const bool is_known = position.max_position_embeddings > 0 && !is_scaled;
+  if (!is_known || question.load.seq_len <= trained) return;
   command.notes.push_back(
       fmt::format("the model has {} positions: a longer context needs {}=1", trained, variable));
-}
-
-/// Throws Error{invalid_input} for models that no serving engine of text runs.
-void require_text(const PlanQuestion& question, Engine engine) {
-  const ModelSpec& spec = question.model.spec;
-  if (!spec.denoiser && spec.embedding.vocab_size > 0) return;
-  throw_invalid_input(
-      fmt::format("{} serves models of text, and {} is none", info(engine).name, spec.name),
-      "leave out the engine");
 }
 
 /// Types of the cache that are neither the activations' nor float8.
@@ -224,6 +222,14 @@ void note_replicas(const ParallelPlan& plan, EngineCommand& command) {
 
 }  // namespace
 
+void require_text(const PlanQuestion& question, Engine engine) {
+  const ModelSpec& spec = question.model.spec;
+  if (!spec.denoiser && spec.embedding.vocab_size > 0) return;
+  throw_invalid_input(
+      fmt::format("{} serves models of text, and {} is none", info(engine).name, spec.name),
+      "leave out --engine");
+}
+
 EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
   require_text(question, Engine::vllm);
@@ -251,7 +257,7 @@ EngineCommand vllm_command(const PlanQuestion& question, const PlanChoice& choic
   add_weights(question, words, command);
   add_vllm_adapters(question, words, command);
   if (caches_in_float8(question)) words.add("--kv-cache-dtype", "fp8");
-  add_vllm_cache(question.query, words, command);
+  add_vllm_cache(question.query, sequences_per_replica(question, choice), words, command);
   note_context(question, "VLLM_ALLOW_LONG_MAX_MODEL_LEN", command);
   note_nodes(question, choice,
              "start it on each with --nnodes, --node-rank and --master-addr, or use Ray", command);

@@ -137,12 +137,14 @@ std::int64_t zero_ranks(const PlanChoice& choice, std::int64_t copies) noexcept 
 
 StateBytes stored_by_rank(const SectionStates& states, const PlanChoice& choice) {
   const ParallelPlan& plan = choice.parallel;
-  StateBytes stored = zero_sharded(states.dense, choice.zero, zero_ranks(choice, plan.replicas()));
+  const std::int64_t pair = pipeline_copies(choice);
+  StateBytes stored =
+      zero_sharded(states.dense, choice.zero, zero_ranks(choice, pair * plan.replicas()));
   if (states.experts.weights > 0) {
-    const std::int64_t copies = plan.expert_replicas() / plan.expert;
+    const std::int64_t copies = pair * plan.expert_replicas() / plan.expert;
     stored += zero_sharded(states.experts, choice.zero, zero_ranks(choice, copies));
   }
-  stored.optimizer = ceil_div(stored.optimizer, Integer{pipeline_copies(choice)});
+  if (choice.zero == Zero::none) stored.optimizer = ceil_div(stored.optimizer, Integer{pair});
   return stored;
 }
 
@@ -150,9 +152,10 @@ StateBytes updated_by_rank(const SectionStates& states, const PlanChoice& choice
   PlanChoice sharded = choice;
   if (choice.zero != Zero::none) sharded.zero = Zero::weights;
   StateBytes updated = stored_by_rank(states, sharded);
-  const Integer copies = pipeline_copies(choice);
-  updated.weights = ceil_div(updated.weights, copies);
-  updated.gradients = ceil_div(updated.gradients, copies);
+  if (choice.zero != Zero::none) return updated;
+  const Integer pair = pipeline_copies(choice);
+  updated.weights = ceil_div(updated.weights, pair);
+  updated.gradients = ceil_div(updated.gradients, pair);
   return updated;
 }
 

@@ -127,7 +127,7 @@ TrainingBuffers training_buffers(const RankCosts& costs, const RankStates& state
   if (plan.sequence == SequenceParallel::on && plan.tensor > 1) {
     buffers.gathered_sequence = checked_multiply(2 * Integer{plan.tensor}, costs.hidden);
   }
-  if (choice.zero == Zero::weights && plan.replicas() > 1) {
+  if (choice.zero == Zero::weights && detail::pipeline_copies(choice) * plan.replicas() > 1) {
     buffers.gathered_weights = checked_multiply(layers.largest_weights, kGatheredLayers);
   }
   return buffers;

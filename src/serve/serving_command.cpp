@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "headroom/serve.h"
 #include "visit.h"
@@ -14,30 +11,22 @@
 namespace headroom {
 namespace {
 
-/// The engine's options for the tokens of one step.
-std::vector<std::string_view> step_limits(Engine engine) {
+/// Tokens of one step, by the engine's option.
+std::string step_limit(Engine engine, std::int64_t tokens) {
   switch (engine) {
     case Engine::vllm:
-      return {"--max-num-batched-tokens"};
+      return fmt::format(" --max-num-batched-tokens {}", tokens);
     case Engine::sglang:
-      return {"--chunked-prefill-size"};
+      return fmt::format(" --chunked-prefill-size {}", tokens);
     case Engine::tensorrt_llm:
-      return {"--max_num_tokens"};
+      return fmt::format(" --max_num_tokens {}", tokens);
     case Engine::llama_cpp:
-      return {"--batch-size", "--ubatch-size"};
+      return fmt::format(" --batch-size {} --ubatch-size {}", tokens, tokens);
     case Engine::megatron:
     case Engine::torchtitan:
       break;
   }
   return {};
-}
-
-/// Adds the options that the command does not have from the plan's KV-cache.
-void add_step_limits(Engine engine, std::int64_t tokens, std::string& command) {
-  for (const std::string_view option : step_limits(engine)) {
-    const std::string words = fmt::format(" {} {}", option, tokens);
-    if (command.find(words) == std::string::npos) command += words;
-  }
 }
 
 /// Tokens of a block of the cache, by the engine's option; empty where it has none.
@@ -92,8 +81,12 @@ EngineCommand serving_command(Engine engine, const ServeQuestion& question,
   const SchedulerLimits& limits = question.limits;
   PlanQuestion served = question.plan;
   served.load.batch_size = sequences_of(engine, limits, plan.cache) * plan.choice.parallel.data;
+  // The scheduler's limits stand below, in place of those of the cache.
+  served.query.prefill_tokens = PlanQuery{}.prefill_tokens;
+  served.query.kv_cache.batched_tokens.reset();
+  served.query.kv_cache.block.reset();
   EngineCommand command = engine_command(engine, served, plan.choice);
-  add_step_limits(engine, limits.batched_tokens, command.text);
+  command.text += step_limit(engine, limits.batched_tokens);
   if (limits.block_tokens != SchedulerLimits{}.block_tokens) {
     const std::string size = block_size(engine, limits.block_tokens);
     command.text += size;

@@ -68,7 +68,7 @@ TEST_CASE("commands have the passes, blocks and positions that the plan was coun
   CHECK(engine_command(Engine::vllm, question, choice).notes.back() ==
         "the model has 8192 positions: a longer context needs VLLM_ALLOW_LONG_MAX_MODEL_LEN=1");
   question.query.kv_cache.policy = KvPolicy::llama_cpp_swa_full;
-  CHECK(has(Engine::llama_cpp, "--swa-full --ubatch-size 4096"));
+  CHECK(has(Engine::llama_cpp, "--swa-full --batch-size 4096 --ubatch-size 4096"));
   question.query.kv_cache = {};
   question.query.prefill_tokens = 512;
   CHECK(has(Engine::vllm, "--max-num-batched-tokens 512"));

@@ -16,8 +16,7 @@ const std::vector<double> kStreamOutFeatures{448, 1472, 12352};
 // Stored weights have one kernel for any number of rows, which passes over them for every 64. The
 // largest blocks have 256 values.
 const std::vector<double> kBlockRows{1, 3, 8, 64};
-// bfloat16 has one kernel for any number of rows, in tiles of six: more rows than the last take
-// their time, row by row.
+// bfloat16 has one kernel for any number of rows; the time of more than the last grows with them.
 const std::vector<double> kNarrowRows{1, 4, 8, 72};
 const std::vector<double> kBlockFeatures{512, 1280, 3328};
 // Even numbers of heads, so that threads get equal numbers, as in most models.

@@ -88,7 +88,7 @@ class LinearKernel {
   [[nodiscard]] virtual bool read_row(std::int64_t row, float* to) const = 0;
   /// A kernel for few rows that reads the weights of this one, which it must not outlive; null if
   /// only the backend can read its layout.
-  [[nodiscard]] virtual std::unique_ptr<LinearKernel> kernel_of_few_rows() const { return nullptr; }
+  [[nodiscard]] virtual std::unique_ptr<LinearKernel> kernel_of_few_rows() { return nullptr; }
 };
 
 /// Linear layer of parts stacked along the output: y [rows, out] = f(x [rows, in]·Wᵀ + bias). Runs

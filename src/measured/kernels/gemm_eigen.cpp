@@ -88,7 +88,7 @@ class EigenKernel : public LinearKernel {
     return true;
   }
 
-  [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() const override {
+  [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() override {
     return stream_ == nullptr ? nullptr : make_streaming_kernel(stream_);
   }
 

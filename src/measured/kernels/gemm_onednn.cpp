@@ -85,6 +85,7 @@ class OnednnKernel : public LinearKernel {
       if (blocks_ && !can_stream_panels(blocks_->width)) blocks_.reset();
       const bool has_rows = !blocks_ && !is_narrow();
       if (has_rows) stream_ = share_stream(weights, epilogue_, StreamSlices::whole_rows);
+      if (!blocks_ && is_narrow()) own_few_ = make_own_few(weights, options);
     }
     if (stream_ == nullptr) {
       bias_ = weights.bias;
@@ -136,9 +137,9 @@ class OnednnKernel : public LinearKernel {
   /// No row is read from oneDNN's layouts, whose outputs lie far apart.
   [[nodiscard]] bool read_row(std::int64_t /*row*/, float* /*to*/) const override { return false; }
 
-  [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() const override {
+  [[nodiscard]] std::unique_ptr<LinearKernel> kernel_of_few_rows() override {
     if (stream_ != nullptr) return make_streaming_kernel(stream_);
-    if (!blocks_) return nullptr;
+    if (!blocks_) return std::move(own_few_);
     if (is_narrow()) return make_panel_kernel(panels<std::uint16_t>(), bias_, epilogue_);
     return make_panel_kernel(panels<float>(), bias_, epilogue_);
   }
@@ -167,6 +168,16 @@ class OnednnKernel : public LinearKernel {
       place_panels(panels<std::uint16_t>());
     else
       place_panels(panels<float>());
+  }
+
+  /// Leaves the memory of the weights as it is, since they are packed once more.
+  static std::unique_ptr<LinearKernel> make_own_few(const StackedWeights& weights,
+                                                    const LinearOptions& options) {
+    std::vector<LinearPart> kept(weights.parts.begin(), weights.parts.end());
+    for (LinearPart& part : kept) part.source = SourceMemory::kept;
+    StackedWeights again = weights;
+    again.parts = kept;
+    return make_narrow_kernel(again, options);
   }
 
   /// Copies the weights into `layout`.
@@ -243,6 +254,8 @@ class OnednnKernel : public LinearKernel {
   dnnl::stream work_{engine_};
   std::optional<onednn::OutputBlocks> blocks_;  ///< of weight_, if few rows read it, too
   std::shared_ptr<const WeightStream> stream_;  ///< in place of weight_, likewise
+  /// bfloat16 weights in a layout that few rows cannot read: their own, until it is taken.
+  std::unique_ptr<LinearKernel> own_few_;
   memory weight_memory_;
   memory bias_memory_;
   std::vector<PreparedRun> prepared_;

@@ -1,6 +1,6 @@
-// Matrix products from weights in panels of outputs. Float32 panels are those that a backend chose
-// for many rows, and serve few rows here: a generation then holds its weights once. bfloat16 ones
-// serve any number of rows, widened in registers.
+// Matrix products from weights in panels of outputs. Those that a backend chose for many rows serve
+// few rows here: a generation then holds its weights once. Own panels of bfloat16 serve any number
+// of rows, widened in registers.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -161,7 +161,8 @@ class PanelKernel : public LinearKernel {
 
   static const float* rounded(const float* x, std::int64_t count) {
     float* const to = shared_scratch(count);
-    std::transform(x, x + count, to, round_to_bfloat16);
+#pragma omp parallel for if (count >= kSerialElements) schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = round_to_bfloat16(x[i]);
     return to;
   }
 

@@ -54,9 +54,9 @@ std::unique_ptr<LinearKernel> make_streaming_kernel(std::shared_ptr<const Weight
 std::unique_ptr<LinearKernel> make_eigen_kernel(const StackedWeights& weights,
                                                 const LinearOptions& options);
 
-/// Reads W, for few rows of x once, from panels and a bias that another kernel holds and this one
-/// must not outlive. `can_stream_panels` must hold of the panels. Rounds x to bfloat16 for panels
-/// of that type.
+/// Multiplies with panels and a bias that another kernel holds and this one must not outlive; reads
+/// them once for few rows. `can_stream_panels` must hold of the panels. Rounds x to bfloat16 for
+/// panels of that type.
 std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels<float>& panels,
                                                 std::span<const float> bias, Epilogue epilogue);
 std::unique_ptr<LinearKernel> make_panel_kernel(const WeightPanels<std::uint16_t>& panels,

@@ -5,7 +5,6 @@
 #include <array>
 #include <memory>
 #include <span>
-#include <type_traits>
 
 #include "aligned.h"
 #include "cache_line.h"

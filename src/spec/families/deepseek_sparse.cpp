@@ -40,10 +40,6 @@ void read_deepseek_v32(ConfigReader& config, ModelSpec& spec) {
   read_indexer(config, spec, {});
 }
 
-}  // namespace
-
-namespace {
-
 /// Throws unless `key` has at least one entry for each layer; modules for multi-token prediction
 /// may have more.
 void require_all_layers(const ConfigReader& config, std::string_view key, std::size_t entries,
