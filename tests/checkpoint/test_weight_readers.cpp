@@ -40,7 +40,7 @@ ModelSpec llama_spec() {
                   {"vocab_size", 32}});
 }
 
-/// The same values in GGUF, and two experts "y.weight" of half of them.
+/// Equal values in GGUF, and two experts "y.weight" of half of them.
 Reader counted_gguf(const ScratchFolder& folder) {
   std::string bytes;
   for (int i = 0; i < 12; ++i) bytes += bytes_of(static_cast<float>(i));
@@ -87,7 +87,7 @@ void check_missing(const WeightReader& reader) {
   CHECK(internal_error([&] { reader.read_part("none", {}, 0, out); }) == message);
 }
 
-/// What a file's factors of the rotary angles make of `rope`.
+/// `rope` with the factors of the rotary angles of a file.
 RopeSpec with_factors(const std::string& tensor, const std::vector<float>& factors,
                       RopeSpec rope = {}) {
   const ScratchFolder folder;

@@ -2,6 +2,7 @@
 // counted by hand from the tensors of the class.
 #include <doctest/doctest.h>
 
+#include "reference/config_with_keys.h"
 #include "support/data.h"
 #include "support/python_json.h"
 
@@ -12,16 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-/// The config in `file`, which may have figures beside it, with the changes of `with`; null removes
-/// a key.
-json with_keys(const char* file, const char* with) {
-  const json document = read_with_infinity(data_folder() / file);
-  json config = document.contains("model_type") ? document : document.at("config");
-  config.merge_patch(json::parse(with));
-  return config;
+ModelSpec spec_with(const char* file, const char* with) {
+  return spec_of(config_with_keys(file, with));
 }
-
-ModelSpec spec_with(const char* file, const char* with) { return spec_of(with_keys(file, with)); }
 
 /// Parameters of the config in `file` with these changes.
 std::int64_t parameters_with(const char* file, const char* with) {
@@ -114,7 +108,7 @@ TEST_CASE("ERNIE 4.5 VL's layers with experts follow from the lists of first and
 
 TEST_CASE("a sequence classifier of EuroBERT runs on one vector, not on the mean of scores") {
   const auto spec = [](const char* pooling) {
-    json config = with_keys("families/eurobert/config.json", R"({"num_labels": 3})");
+    json config = config_with_keys("families/eurobert/config.json", R"({"num_labels": 3})");
     config["architectures"] = {"EuroBertForSequenceClassification"};
     config["classifier_pooling"] = pooling;
     return spec_of(config);
@@ -137,7 +131,7 @@ TEST_CASE("GLM-5 Next takes the sizes of linear_attn_config before those of the 
   CHECK(added_with(kFile, R"({"linear_attn_config": {"num_heads": 2, "head_dim": 8}})") ==
         -2 * kHead);
   const auto bound = [](const char* with) {
-    json config = with_keys(kFile, with);
+    json config = config_with_keys(kFile, with);
     config["linear_lower_bound"] = nullptr;
     const StackSpec stack = *spec_of(config).decoder;
     return stack.attention_of(stack.variant(0)).gated_delta->decay_bound;
@@ -167,7 +161,7 @@ TEST_CASE("EXAONE MoE's mlp_layer_types decide before is_moe_layer") {
 
 TEST_CASE("Nemotron-NAS reads blocks whose first ones lack attention or a network") {
   const auto with_block = [](const char* block) {
-    json config = with_keys(kNas, "{}");
+    json config = config_with_keys(kNas, "{}");
     config["block_configs"][0].merge_patch(json::parse(block));
     return spec_of(config);
   };
@@ -182,7 +176,7 @@ TEST_CASE("Nemotron-NAS reads blocks whose first ones lack attention or a networ
   const StackSpec stack = *with_block(R"({"ffn": {"hidden_act": "gelu"}})").decoder;
   CHECK(stack.ffn_of(stack.variant(0)).activation == ActivationKind::gelu);
   CHECK(stack.ffn_of(stack.variant(7)).activation == ActivationKind::silu);
-  json config = with_keys(kNas, "{}");
+  json config = config_with_keys(kNas, "{}");
   config["block_configs"][0]["attention"]["no_op"] = nullptr;
   CHECK(parameters_on(build_graph(spec_of(config), {})) == parameters_with(kNas, "{}"));
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "headroom/tiled_tower.h"
+#include "reference/config_with_keys.h"
 #include "support/data.h"
 #include "support/python_json.h"
 #include "support/scratch.h"
@@ -14,21 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-/// The config in `file`, which may have figures beside it, with the changes of `with`; null removes
-/// a key.
-json part_config(const char* file, const char* with) {
-  const json document = read_with_infinity(data_folder() / file);
-  json config = document.contains("model_type") ? document : document.at("config");
-  config.merge_patch(json::parse(with));
-  return config;
-}
-
 std::int64_t parameters_of_config(const json& config) {
   return static_cast<std::int64_t>(parameters_on(build_graph(spec_of(config), {})));
 }
 
 std::int64_t parameters_of_part(const char* file, const char* with) {
-  return parameters_of_config(part_config(file, with));
+  return parameters_of_config(config_with_keys(file, with));
 }
 
 /// Parameters that the changes add to those of the config.
@@ -45,7 +37,7 @@ TEST_CASE("a flag that turns off the bias of a head that a class lacks changes n
 }
 
 TEST_CASE("a word under a name that others give to a part changes nothing, and is noted") {
-  const ModelSpec spec = spec_of(part_config("golden/tiny/gpt2.json", R"({"part": {"attention":
+  const ModelSpec spec = spec_of(config_with_keys("golden/tiny/gpt2.json", R"({"part": {"attention":
       "flash"}})"));
   CHECK(spec.unread_keys == std::vector<std::string>{"part"});
   CHECK(added_by("golden/tiny/gpt2.json", R"({"part": {"attention": "flash"}})") == 0);
@@ -53,7 +45,8 @@ TEST_CASE("a word under a name that others give to a part changes nothing, and i
 
 TEST_CASE("Llama 4's temperature tuning may be a number, of which 0 turns it off") {
   const auto tuned = [](const char* with) {
-    const StackSpec stack = *spec_of(part_config("golden/tiny/llama4_text.json", with)).decoder;
+    const StackSpec stack =
+        *spec_of(config_with_keys("golden/tiny/llama4_text.json", with)).decoder;
     std::vector<bool> layers;
     for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
       layers.push_back(stack.attention_of(stack.variant(layer)).temperature.has_value());
@@ -87,8 +80,8 @@ TEST_CASE("Ling 2.5's rotary key is as wide as RoPE turns, all of a head if it t
 TEST_CASE("DINOv3's base of RoPE may stand in rope_parameters") {
   constexpr const char* kFile = "encoders/tiny/dinov3_vit.json";
   constexpr const char* kWith = R"({"rope_parameters": {"rope_theta": 50}})";
-  CHECK(spec_of(part_config(kFile, kWith)).position.rope.theta == 50);
-  CHECK(spec_of(part_config(kFile, R"({"rope_parameters": {"rope_type": "default"}})"))
+  CHECK(spec_of(config_with_keys(kFile, kWith)).position.rope.theta == 50);
+  CHECK(spec_of(config_with_keys(kFile, R"({"rope_parameters": {"rope_type": "default"}})"))
             .position.rope.theta == 100);
   CHECK(added_by(kFile, kWith) == 0);
 }
@@ -128,7 +121,7 @@ TEST_CASE("MiniCPM-V's text model is Qwen2, Llama or Qwen3 by its version") {
 }
 
 TEST_CASE("Nemotron Omni's text model may stand in llm_config") {
-  json config = part_config("towers/tiny/nemotron_h_omni.config.json", "{}");
+  json config = config_with_keys("towers/tiny/nemotron_h_omni.config.json", "{}");
   const std::int64_t parameters = parameters_of_config(config);
   config["llm_config"] = config["text_config"];
   config.erase("text_config");
@@ -202,14 +195,14 @@ TEST_CASE("Llama 3.2 Vision with single tiles has tables of one tile, and does n
       R"({"vision_config": {"supported_aspect_ratios": [[1, 1]], "max_num_tiles": 1}})";
   // Tables by canvas and tile, of 8 canvases and none: positions of 10 rows, and two of tiles.
   CHECK(added_by(kFile, kWith) == (2 * 1 - 9 * 4) * (10 + 2) * 20);
-  CHECK(spec_of(part_config(kFile, kWith)).not_run == "its images are single tiles");
+  CHECK(spec_of(config_with_keys(kFile, kWith)).not_run == "its images are single tiles");
 }
 
 TEST_CASE("an image fills the canvas that enlarges it least, wherever the list has it") {
   constexpr const char* kWith =
       R"({"vision_config": {"supported_aspect_ratios": [[2, 2], [1, 2], [1, 1]]}})";
   const TowerSpec tower =
-      *spec_of(part_config("golden/models/mllama_images/config.json", kWith)).tower;
+      *spec_of(config_with_keys("golden/models/mllama_images/config.json", kWith)).tower;
   const ImageTiling square = canvas_of_image(tower, {10, 10});
   CHECK(square.tile_rows == 1);
   CHECK(square.tile_columns == 1);
@@ -231,21 +224,22 @@ TEST_CASE("LLaVA's tower may be Pixtral's, which reads an image in its own size"
                                  3 * (4 * (40 * 40 + 40) + 2 * 40 * 56 + 56 + 40 + 2 * 2 * 40);
   constexpr std::int64_t kPixtral = kPatches + 40 + 3 * (4 * 40 * 40 + 3 * 40 * 56 + 2 * 40);
   CHECK(added_by(kFile, kWith) == kPixtral - kClip);
-  CHECK(spec_of(part_config(kFile, kWith)).tower->rule == ImageRule::native);
+  CHECK(spec_of(config_with_keys(kFile, kWith)).tower->rule == ImageRule::native);
 }
 
 TEST_CASE("InternVL's first pixel shuffle has the same weights, and does not run") {
   constexpr const char* kFile = "towers/tiny/internvl_chat.config.json";
   CHECK(added_by(kFile, R"({"ps_version": "v1"})") == 0);
-  CHECK(spec_of(part_config(kFile, "{}")).not_run.empty());
+  CHECK(spec_of(config_with_keys(kFile, "{}")).not_run.empty());
   for (const char* const with : {R"({"ps_version": "v1"})", R"({"ps_version": null})"}) {
-    CHECK(spec_of(part_config(kFile, with)).not_run.find("ps_version v1") != std::string::npos);
+    CHECK(spec_of(config_with_keys(kFile, with)).not_run.find("ps_version v1") !=
+          std::string::npos);
   }
 }
 
 TEST_CASE("GLM-OCR's class has sections of RoPE for 64 columns of a head") {
   constexpr const char* kFile = "towers/tiny/glm_ocr.config.json";
-  const auto note = [](const char* with) { return spec_of(part_config(kFile, with)).not_run; };
+  const auto note = [](const char* with) { return spec_of(config_with_keys(kFile, with)).not_run; };
   CHECK(note(R"({"text_config": {"head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5,
                  "mrope_section": null}}})")
             .empty());
@@ -267,7 +261,7 @@ TEST_CASE(
     "Phi-4 multimodal names a layer of its image tower, and may leave out how sound is read") {
   constexpr const char* kFile = "published/phi-4-multimodal.config.json";
   const auto layer = [](const char* with) {
-    return spec_of(part_config(kFile, with)).tower->projector.feature_layers;
+    return spec_of(config_with_keys(kFile, with)).tower->projector.feature_layers;
   };
   CHECK(layer(R"({"img_processor": {"layer_idx": -2, "type_feature": "patch"}})") == layer("{}"));
   CHECK(layer(R"({"img_processor": {"layer_idx": -1}})") !=
@@ -278,7 +272,7 @@ TEST_CASE(
 }
 
 TEST_CASE("RWKV-7's heads may be counted instead of their width, at most one for each column") {
-  json config = part_config("families/rwkv7/config.json", R"({"num_heads": 4})");
+  json config = config_with_keys("families/rwkv7/config.json", R"({"num_heads": 4})");
   const std::int64_t parameters = parameters_of_config(config);
   config["head_dim"] = nullptr;
   CHECK(parameters_of_config(config) == parameters);
@@ -289,7 +283,7 @@ TEST_CASE("RWKV-7's heads may be counted instead of their width, at most one for
 
 TEST_CASE("keys of RoPE count for their own kinds of scaling alone") {
   const auto rope = [](const char* scaling) {
-    json config = part_config("families/llama_linear/config.json", "{}");
+    json config = config_with_keys("families/llama_linear/config.json", "{}");
     config["rope_scaling"] = json::parse(scaling);
     return spec_of(config).position.rope;
   };
@@ -307,7 +301,7 @@ TEST_CASE("keys of RoPE count for their own kinds of scaling alone") {
 TEST_CASE("a preprocessor's limits of pixels bind the towers that round as Qwen's does") {
   const auto tokens = [](const char* file, const char* limits) {
     const ScratchFolder folder;
-    const json config = part_config(file, "{}");
+    const json config = config_with_keys(file, "{}");
     folder.write("config.json", config.dump());
     folder.write("preprocessor_config.json", limits);
     WorkloadRequest request;

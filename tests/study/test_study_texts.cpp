@@ -1,4 +1,4 @@
-// What complexity studies print once they are measured: times, exponents, crossovers, parts.
+// Texts of complexity studies that were measured: times, exponents, crossovers, parts.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What comparisons are printed as, and the verdicts of operators and of engines' own figures.
+// Texts of comparisons, and the verdicts of operators and of engines' own figures.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a measured run is printed as: generations, interrupted runs, stored weights, processes.
+// Texts of measured runs: generations, interrupted runs, stored weights, processes.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>

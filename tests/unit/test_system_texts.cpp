@@ -1,4 +1,4 @@
-// What this machine, the models on it and the machines of the catalogue are printed as.
+// Texts of this machine, of the models on it and of the machines of the catalogue.
 #include <doctest/doctest.h>
 
 #include <algorithm>
