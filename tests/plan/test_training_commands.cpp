@@ -7,18 +7,17 @@
 #include "headroom/engine_command.h"
 #include "headroom/error.h"
 #include "support/data.h"
-#include "weight_words.h"
 
 using namespace headroom;
 using namespace headroom::test;
 
 namespace {
 
-PlanQuestion asked_to_train(const char* model, Purpose purpose) {
+PlanQuestion asked_to_train(const char* model) {
   PlanQuestion question;
   question.model = load_model(model);
-  question.query.purpose = purpose;
-  question.rates = device_rates(find_machine("h100-80gb"), purpose, DType::bfloat16);
+  question.query.purpose = Purpose::train;
+  question.rates = device_rates(find_machine("h100-80gb"), Purpose::train, DType::bfloat16);
   question.devices = 16;
   question.load = {64, 8192};
   return question;
@@ -32,7 +31,7 @@ std::string training_command(Engine engine, const PlanQuestion& question,
 }  // namespace
 
 TEST_CASE("a training command says which states it keeps and what it needs") {
-  PlanQuestion question = asked_to_train("llama-3-8b", Purpose::train);
+  PlanQuestion question = asked_to_train("llama-3-8b");
   PlanChoice choice;
   choice.parallel.tensor = 2;
   choice.zero = Zero::weights;
@@ -54,13 +53,13 @@ TEST_CASE("Megatron-LM divides layers evenly, with the embedding and the loss wh
   choice.parallel.pipeline = 16;
   choice.parallel.interleave = 8;
   // 126 layers with both ends are 128 in 16 · 8 chunks (arXiv 2407.21783, section 3.3.2).
-  const PlanQuestion even = asked_to_train("llama-3.1-405b", Purpose::train);
+  const PlanQuestion even = asked_to_train("llama-3.1-405b");
   CHECK(training_command(Engine::megatron, even, choice)
             .find(" --account-for-embedding-in-pipeline-split "
                   "--account-for-loss-in-pipeline-split "
                   "--num-layers-per-virtual-pipeline-stage 1") != std::string::npos);
   choice.parallel.interleave = 1;
-  PlanQuestion uneven = asked_to_train("deepseek-v3", Purpose::train);
+  PlanQuestion uneven = asked_to_train("deepseek-v3");
   uneven.query.states.recipe = Recipe::fp8_deepseek_v3;
   uneven.query.states.optimizer = Optimizer::muon;
   const EngineCommand command = engine_command(Engine::megatron, uneven, choice);
@@ -72,7 +71,7 @@ TEST_CASE("Megatron-LM divides layers evenly, with the embedding and the loss wh
 }
 
 TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and recomputation") {
-  const PlanQuestion question = asked_to_train("llama-3-8b", Purpose::train);
+  const PlanQuestion question = asked_to_train("llama-3-8b");
   PlanChoice choice;
   choice.parallel.tensor = 2;
   choice.parallel.sequence = SequenceParallel::on;
@@ -108,7 +107,7 @@ TEST_CASE("the commands of engines that train state degrees, batches, ZeRO and r
 // deepseekv3_proxy_flex_tp1pp4emp16etp1cp1_release/model_config.yaml, core_v0.19.0. Sigmoids need
 // no pre-softmax.
 TEST_CASE("Megatron-LM's command builds DeepSeek-V3 as its own configuration does") {
-  const PlanQuestion question = asked_to_train("deepseek-v3", Purpose::train);
+  const PlanQuestion question = asked_to_train("deepseek-v3");
   PlanChoice choice;
   choice.parallel.data = 16;
   choice.parallel.expert = 16;
@@ -158,7 +157,7 @@ TEST_CASE("Megatron-LM's command builds DeepSeek-V3 as its own configuration doe
 
 TEST_CASE("Megatron-LM's command builds other models, and names what no option builds") {
   const auto text_of = [](const char* model) {
-    return training_command(Engine::megatron, asked_to_train(model, Purpose::train), {}) + " ";
+    return training_command(Engine::megatron, asked_to_train(model), {}) + " ";
   };
   const auto has = [](const std::string& text, const char* words) {
     return text.find(fmt::format(" {} ", words)) != std::string::npos;
@@ -181,8 +180,7 @@ TEST_CASE("Megatron-LM's command builds other models, and names what no option b
   const std::string oss = text_of("gpt-oss-20b");
   CHECK(has(oss, "--softmax-type learnable"));
   CHECK(has(oss, "--window-size 127,0"));
-  const EngineCommand gemma =
-      engine_command(Engine::megatron, asked_to_train("gemma-2-9b", Purpose::train), {});
+  const EngineCommand gemma = engine_command(Engine::megatron, asked_to_train("gemma-2-9b"), {});
   CHECK(std::ranges::any_of(gemma.notes, [](const std::string& note) {
     return note.starts_with("no option builds the places of norms");
   }));
@@ -191,7 +189,7 @@ TEST_CASE("Megatron-LM's command builds other models, and names what no option b
 // Megatron-LM, megatron/training/arguments.py; torchtitan 0.2, config/job_config.py, whose
 // asynchronous tensor parallelism needs torch.compile; components/loss.py of later versions.
 TEST_CASE("engines that train write collectives beside GEMMs, and name what no option does") {
-  const PlanQuestion question = asked_to_train("llama-3-8b", Purpose::train);
+  const PlanQuestion question = asked_to_train("llama-3-8b");
   PlanChoice choice;
   choice.parallel.tensor = 8;
   choice.parallel.sequence = SequenceParallel::on;
