@@ -99,6 +99,14 @@ enum class KeptUnder {
   none,             ///< dropped by selective recompute: inside the attention core
 };
 
+/// Operators that need a saved tensor, by whether they are GEMMs of layers (`is_layer_gemm`), which
+/// some training recipes multiply in float8.
+enum class SavedReaders {
+  others,          ///< no such GEMM
+  layer_gemms,     ///< such GEMMs alone
+  gemms_and_more,  ///< both
+};
+
 /// One tensor that the forward pass saves for the backward pass.
 struct SavedTensor {
   std::string path;  ///< of the node that saves it
@@ -109,6 +117,7 @@ struct SavedTensor {
   Expr repeat;  ///< number of copies, one per layer
   /// The part of a layer that can make it again.
   LayerPart part = LayerPart::other;
+  SavedReaders readers = SavedReaders::others;
 };
 
 /// KV-cache of one kind of layer.

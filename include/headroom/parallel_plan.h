@@ -79,7 +79,9 @@ struct ShardingLimits {
   /// Layers that run on the stage of the layer before, for they or later ones read keys and values
   /// of an earlier one; in order.
   std::vector<std::int64_t> joined_layers;
-  bool fused_attention = true;  ///< no attention stores all pairs or a running state
+  bool fused_attention = true;  ///< no attention stores all pairs
+  /// Some layers carry a state from token to token, or attend within windows alone.
+  bool running_state = false;
   bool all_attention = true;    ///< no recurrent or convolutional layers, nor state spaces alone
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
@@ -115,6 +117,7 @@ enum class PlanRule {
   interleave_layers,
   context_trains,
   context_one_stack,
+  context_without_state,
   context_fused_attention,
   context_all_keys,
   context_length,
@@ -130,6 +133,7 @@ enum class PlanRule {
   seq_len_positive,
   micro_batch_positive,
   micro_batch_replica,
+  busy_replicas,  ///< of searches alone: a single plan may leave replicas idle
   recompute_interval_positive,
   interleave_micro_batches,
   schedule_pipeline,
@@ -208,7 +212,24 @@ enum class Recipe {
   mixed,                   ///< 16-bit weights and gradients; float32 master weights and states
   megatron,                ///< 16-bit weights; float32 gradients, master weights and states
   fp8_transformer_engine,  ///< megatron, with FP8 GEMMs and FP8 copies of the layers' matrices
-  fp8_deepseek_v3,         ///< FP8 layers' matrices and GEMMs; float32 gradients, bfloat16 states
+  /// Likewise in MXFP8: FP8 values with a scale per 32 (OCP Microscaling Formats 1.0).
+  mxfp8_transformer_engine,
+  fp8_deepseek_v3,  ///< FP8 layers' matrices and GEMMs; float32 gradients, bfloat16 states
+};
+
+/// How a recipe saves the inputs of layers' GEMMs (`is_layer_gemm`) for the backward pass: in
+/// float8.
+struct SavedInputs {
+  std::int64_t block = 0;  ///< values per scale; 0: one scale a tensor, which is not counted
+  Integer scale_bytes = 0;
+  /// Inputs that another operator saves in 16 bits, such as the attention's output.
+  enum class Shared {
+    read,   ///< GEMMs read them again
+    copied  ///< GEMMs save a copy in float8
+  } shared = Shared::read;
+
+  /// Bytes of `values` saved by GEMMs.
+  [[nodiscard]] Integer bytes(Integer values) const;
 };
 
 /// A recipe's bytes per element.
@@ -217,14 +238,16 @@ struct RecipeInfo {
   std::string_view name;
   Integer weight_bytes;
   Integer layer_matrix_bytes;  ///< of weights that is_layer_matrix
+  Integer scaled_copies;       ///< of those, with a scale of one byte per 32 values
   Integer gradient_bytes;
   Integer master_bytes;
   Integer state_bytes;
   std::optional<DType> arithmetic;  ///< of the layers' GEMMs; empty: that of the activations
   std::optional<DType> dispatch;    ///< of tokens sent to experts; empty: that of the activations
+  std::optional<SavedInputs> saved_inputs;  ///< empty: in the activations' type
   std::string_view source;
 };
-[[nodiscard]] const std::array<RecipeInfo, 6>& recipes() noexcept;
+[[nodiscard]] const std::array<RecipeInfo, 7>& recipes() noexcept;
 
 [[nodiscard]] const OptimizerInfo& info(Optimizer optimizer) noexcept;
 [[nodiscard]] const RecipeInfo& info(Recipe recipe) noexcept;
@@ -283,7 +306,10 @@ struct StateBytes {
   Integer weights = 0;
   Integer gradients = 0;
   Integer optimizer = 0;  ///< master weights included
+  Integer copies = 0;     ///< part of the weights: in float8, which each rank makes of the others
 
+  /// Bytes of the weights that ranks send each other.
+  [[nodiscard]] Integer sent_weights() const { return weights - copies; }
   StateBytes& operator+=(const StateBytes& other);
   [[nodiscard]] Integer total() const { return weights + gradients + optimizer; }
 };

@@ -1,6 +1,14 @@
 #include "block_ledger.h"
 
+#include <limits>
+
 namespace headroom::detail {
+namespace {
+
+/// Of tensors that have no row in their block: earlier layers have saved them, or all share one.
+constexpr std::size_t kNoRow = std::numeric_limits<std::size_t>::max();
+
+}  // namespace
 
 BlockLedger::BlockLedger(const Block& block, const Producers& producers,
                          const std::set<TensorId>& layer_inputs, std::vector<SavedTensor>& ledger)
@@ -19,7 +27,8 @@ void BlockLedger::keep(TensorId tensor, const std::string& what, const Expr& byt
          kept);
     return;
   }
-  if (!known_.emplace(tensor, what).second) return;
+  const auto [known, is_new] = known_.emplace(std::pair(tensor, what), kNoRow);
+  if (!is_new) return add_reader(known->second);
   // Attention residuals read the inputs of earlier layers, which those have saved.
   if (!made_.contains(tensor) && layer_inputs_.contains(tensor)) return;
   // A tensor from outside the block, such as the encoder's output, is one for all layers.
@@ -27,9 +36,20 @@ void BlockLedger::keep(TensorId tensor, const std::string& what, const Expr& byt
   const Node* const source = source_of(tensor);
   const bool is_made = block_.is_layers() && source != nullptr;
   const LayerPart part = is_made ? recomputed_by(*node_, source) : LayerPart::other;
+  known->second = ledger_.size();
   ledger_.push_back({path(), what, SavedKind::tensor,
                      block_.is_layers() ? kept : KeptUnder::every_recompute, bytes, block_.repeat,
-                     kept == KeptUnder::none ? LayerPart::attention_core : part});
+                     kept == KeptUnder::none ? LayerPart::attention_core : part, reader()});
+}
+
+SavedReaders BlockLedger::reader() const {
+  return is_layer_gemm(block_, *node_) ? SavedReaders::layer_gemms : SavedReaders::others;
+}
+
+void BlockLedger::add_reader(std::size_t row) {
+  if (row == kNoRow) return;
+  SavedReaders& readers = ledger_[row].readers;
+  if (readers != reader()) readers = SavedReaders::gemms_and_more;
 }
 
 const Collective* BlockLedger::gathered_by(TensorId tensor) const {
@@ -41,9 +61,9 @@ const Collective* BlockLedger::gathered_by(TensorId tensor) const {
 }
 
 void BlockLedger::keep_new(const std::string& what, const Expr& bytes, SavedKind kind) {
-  ledger_.push_back({path(), what, kind,
-                     block_.is_layers() ? KeptUnder::selective : KeptUnder::every_recompute, bytes,
-                     block_.repeat, block_.is_layers() ? internal_part() : LayerPart::other});
+  ledger_.push_back(
+      {path(), what, kind, block_.is_layers() ? KeptUnder::selective : KeptUnder::every_recompute,
+       bytes, block_.repeat, block_.is_layers() ? internal_part() : LayerPart::other, reader()});
 }
 
 const Node* BlockLedger::source_of(TensorId tensor) const {

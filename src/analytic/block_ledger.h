@@ -2,7 +2,7 @@
 // recomputation they stay. Internal to src/analytic.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -49,6 +49,10 @@ class BlockLedger {
   [[nodiscard]] const Node* source_of(TensorId tensor) const;
   /// The part that makes the node's internal tensors again.
   [[nodiscard]] LayerPart internal_part() const;
+  /// Of a tensor that the node saves, and no earlier one.
+  [[nodiscard]] SavedReaders reader() const;
+  /// Adds the node to the readers of a row.
+  void add_reader(std::size_t row);
 
   const Block& block_;
   const Producers& producers_;
@@ -56,7 +60,8 @@ class BlockLedger {
   std::vector<SavedTensor>& ledger_;
   const Node* node_ = nullptr;
   std::set<TensorId> made_;  ///< produced by a layer or carried from the previous one
-  std::set<std::pair<TensorId, std::string>> known_;  ///< already saved
+  /// Already saved: their rows in ledger_, or kNoRow.
+  std::map<std::pair<TensorId, std::string>, std::size_t> known_;
 };
 
 }  // namespace headroom::detail

@@ -31,10 +31,21 @@ bool lacks_speed(const PlanOptions& options) {
          !valid_profile(default_backend()).has_value();
 }
 
+/// Transformer Engine has no MXFP8 on devices whose GEMMs lack its scales.
+void require_mxfp8(const MachineProfile& machine, const PlanQuery& query) {
+  const bool trains_in_mxfp8 =
+      query.purpose == Purpose::train && query.states.recipe == Recipe::mxfp8_transformer_engine;
+  if (!trains_in_mxfp8 || multiplies_mxfp8(machine)) return;
+  throw_invalid_input(
+      fmt::format("{} multiplies no MXFP8, whose scales stand for 32 values each", machine.name),
+      "choose --recipe fp8-transformer-engine, or a device such as b200");
+}
+
 /// Rates by the engine whose kernels run; a note says which, where the weights alone tell.
 DeviceRates known_rates(const PlanOptions& options, PlanQuestion& question) {
   MachineProfile machine = machine_named(options.machine, default_backend());
   replace_efficiencies(options.efficiency, machine);
+  require_mxfp8(machine, question.query);
   const ModelSpec& spec = question.model.spec;
   auto note = note_on_engine(machine, spec, question.query, options.engine);
   if (note) question.notes.push_back(*std::move(note));

@@ -25,7 +25,7 @@ void add_shards(const StateBytes& states, const Holders& holders, Zero zero, dou
   if (holders.ranks == 1) return;
   const auto ranks = static_cast<double>(holders.ranks);
   const double gradient_shard = static_cast<double>(states.gradients) / ranks;
-  const double weight_shard = static_cast<double>(states.weights) / ranks;
+  const double weight_shard = static_cast<double>(states.sent_weights()) / ranks;
   const auto reduce = [&](double count) {
     collectives.push_back({CollectiveKind::reduce_scatter, gradient_shard, holders.ranks, count,
                            true, holders.apart});

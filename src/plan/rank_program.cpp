@@ -144,6 +144,25 @@ Integer RankProgram::CompiledBytes::evaluate(const SymbolValues& values,
   return static_cast<Integer>(std::ceil(speed.expert_load * static_cast<double>(mean)));
 }
 
+Integer RankProgram::CompiledSaved::evaluate(const SymbolValues& values_of,
+                                             const RankSpeed& speed) const {
+  const auto in_float8 = [&] {
+    return speed.saved_inputs->bytes(values.evaluate(values_of, speed));
+  };
+  const Integer in_their_type = bytes.evaluate(values_of, speed);
+  if (!speed.saved_inputs) return in_their_type;
+  switch (readers) {
+    case SavedReaders::others:
+      return in_their_type;
+    case SavedReaders::layer_gemms:
+      return in_float8();
+    case SavedReaders::gemms_and_more:
+      break;
+  }
+  const bool copied = speed.saved_inputs->shared == SavedInputs::Shared::copied;
+  return copied ? checked_add(in_their_type, in_float8()) : in_their_type;
+}
+
 RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, const Block& block,
                                                      const Node& node, const NodeAnalysis& analysis,
                                                      const Graph& whole) const {
@@ -268,11 +287,16 @@ void RankProgram::compile_saved(const Graph& graph, const Analysis& analysis) {
     if (all_layers && !table) section = {Section::Kind::main_every, 0};
     const bool logits =
         section.kind == Section::Kind::main_last && saved.bytes.degree(Symbol::vocab_size) > 0;
+    const bool on_exchanged_tokens = exchanged.contains(saved.path);
+    const Expr bytes = saved.repeat * saved.bytes;
+    const Expr values = bytes.substitute(Symbol::activation_bytes, Integer{1});
     saved_.push_back({section,
                       saved.part,
                       table,
                       logits,
-                      {compiled(saved.repeat * saved.bytes), exchanged.contains(saved.path)}});
+                      saved.readers,
+                      {compiled(bytes), on_exchanged_tokens},
+                      {compiled(values), on_exchanged_tokens}});
   }
 }
 
@@ -338,7 +362,7 @@ RankCosts RankProgram::costs(const SymbolValues& values, const RankSpeed& speed,
   add_communication(values, speed, seconds, costs);
   for (const CompiledSaved& saved : saved_) {
     SectionCosts& section = section_of(costs, saved.section);
-    const Integer bytes = saved.bytes.evaluate(values, speed);
+    const Integer bytes = saved.evaluate(values, speed);
     (saved.table ? costs.tables : section.saved) += bytes;
     if (saved.logits) costs.saved_logits += bytes;
     section.saved_parts.at(static_cast<std::size_t>(saved.part)) += bytes;

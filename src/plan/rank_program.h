@@ -82,10 +82,11 @@ struct RankSpeed {
   ExpertLinks expert;
   double expert_load = 1;     ///< tokens of the fullest rank of experts over the mean
   double dispatch_share = 1;  ///< bytes of dispatched tokens over those in the activations' type
-  double whole_memory_bytes_per_s = 1;  ///< by the datasheet
-  double gradient_bytes = 4;            ///< training: of a weight's gradient
-  double kernel_s = 0;                  ///< as DeviceRates::kernel_s
-  double layer_gemm_kernel_s = 0;       ///< likewise
+  double whole_memory_bytes_per_s = 1;      ///< by the datasheet
+  double gradient_bytes = 4;                ///< training: of a weight's gradient
+  std::optional<SavedInputs> saved_inputs;  ///< training: as RecipeInfo::saved_inputs
+  double kernel_s = 0;                      ///< as DeviceRates::kernel_s
+  double layer_gemm_kernel_s = 0;           ///< likewise
 };
 
 /// One collective of a rank.
@@ -231,7 +232,11 @@ class RankProgram {
     LayerPart part;
     bool table;
     bool logits;
+    SavedReaders readers;
     CompiledBytes bytes;
+    CompiledBytes values;  ///< in one byte each
+
+    [[nodiscard]] Integer evaluate(const SymbolValues& values_of, const RankSpeed& speed) const;
   };
 
   void compile_nodes(const Graph& graph, const Analysis& analysis, const Graph& whole);

@@ -108,6 +108,7 @@ detail::RankSpeed Planner::Implementation::speed_of(const ParallelPlan& plan) co
   speed.fixed_factor = rates.efficiency.fixed;
   speed.whole_memory_bytes_per_s = rates.memory_bytes_per_s;
   speed.gradient_bytes = static_cast<double>(info(query.states.recipe).gradient_bytes);
+  speed.saved_inputs = info(query.states.recipe).saved_inputs;
   speed.kernel_s = rates.kernel_s;
   speed.layer_gemm_kernel_s = rates.layer_gemm_kernel_s;
   speed.collective_latency_s = rates.collective_latency_s;

@@ -60,7 +60,8 @@ void add_single_layers(const std::vector<SectionStates>& layers,
 StateBytes fraction_of(const StateBytes& states, Integer part, Integer whole) {
   return {fraction_of_bytes(states.weights, part, whole),
           fraction_of_bytes(states.gradients, part, whole),
-          fraction_of_bytes(states.optimizer, part, whole)};
+          fraction_of_bytes(states.optimizer, part, whole),
+          fraction_of_bytes(states.copies, part, whole)};
 }
 
 StageCosts stage_costs(const RankCosts& costs, const RankStates& states,
@@ -155,6 +156,7 @@ StateBytes updated_by_rank(const SectionStates& states, const PlanChoice& choice
   if (choice.zero != Zero::none) return updated;
   const Integer pair = pipeline_copies(choice);
   updated.weights = ceil_div(updated.weights, pair);
+  updated.copies = ceil_div(updated.copies, pair);
   updated.gradients = ceil_div(updated.gradients, pair);
   return updated;
 }

@@ -12,6 +12,7 @@ namespace {
 constexpr Integer kAdamBlock = 256;
 constexpr Integer kSmallestQuantised = 4096;
 constexpr Integer kFloat32StateBytes = 4;
+constexpr Integer kMicroscaledBlock = 32;  // values per scale: OCP Microscaling Formats 1.0
 
 /// Sizes of one layer's copy of a weight.
 struct WeightSizes {
@@ -60,20 +61,26 @@ Integer optimizer_state_bytes(const Weight& weight, const WeightSizes& weight_si
   return (by_muon ? 1 : 2) * one * weight_sizes.elements;
 }
 
+/// Of one layer's copy of a weight, in the recipe's types.
+Integer stored_bytes(const Weight& weight, const RecipeInfo& recipe, Integer elements) {
+  if (!is_layer_matrix(weight)) return recipe.weight_bytes * elements;
+  return recipe.layer_matrix_bytes * elements +
+         recipe.scaled_copies * ceil_div(elements, kMicroscaledBlock);
+}
+
 StateBytes states_of_layer(const Weight& weight, const StatePolicy& policy, const Bindings& sizes) {
   const RecipeInfo& recipe = info(policy.recipe);
   const WeightSizes weight_sizes = sizes_of(weight, sizes);
-  const Integer weight_bytes =
-      is_layer_matrix(weight) ? recipe.layer_matrix_bytes : recipe.weight_bytes;
+  const Integer weight_bytes = stored_bytes(weight, recipe, weight_sizes.elements);
+  const Integer own_bytes = std::min(weight_bytes, recipe.weight_bytes * weight_sizes.elements);
   if (weight.training == Training::frozen || weight.kind == WeightKind::buffer) {
     const bool quantised = policy.adapter == AdapterKind::qlora && is_layer_matrix(weight);
-    return {
-        quantised ? detail::nf4_bytes(weight_sizes.elements) : weight_bytes * weight_sizes.elements,
-        0, 0};
+    return {quantised ? detail::nf4_bytes(weight_sizes.elements) : weight_bytes, 0, 0};
   }
-  return {weight_bytes * weight_sizes.elements, recipe.gradient_bytes * weight_sizes.elements,
+  return {weight_bytes, recipe.gradient_bytes * weight_sizes.elements,
           recipe.master_bytes * weight_sizes.elements +
-              optimizer_state_bytes(weight, weight_sizes, policy)};
+              optimizer_state_bytes(weight, weight_sizes, policy),
+          weight_bytes - own_bytes};
 }
 
 }  // namespace
@@ -89,6 +96,7 @@ StateBytes& StateBytes::operator+=(const StateBytes& other) {
   weights = checked_add(weights, other.weights);
   gradients = checked_add(gradients, other.gradients);
   optimizer = checked_add(optimizer, other.optimizer);
+  copies = checked_add(copies, other.copies);
   return *this;
 }
 
@@ -96,7 +104,7 @@ StateBytes state_bytes(const Weight& weight, const StatePolicy& policy, const Bi
   const StateBytes one = states_of_layer(weight, policy, sizes);
   const Integer layers = weight.repeat.evaluate(sizes);
   return {checked_multiply(layers, one.weights), checked_multiply(layers, one.gradients),
-          checked_multiply(layers, one.optimizer)};
+          checked_multiply(layers, one.optimizer), checked_multiply(layers, one.copies)};
 }
 
 StateBytes zero_sharded(const StateBytes& states, Zero zero, std::int64_t replicas) {
@@ -104,6 +112,7 @@ StateBytes zero_sharded(const StateBytes& states, Zero zero, std::int64_t replic
   switch (zero) {
     case Zero::weights:
       rank.weights = ceil_div(states.weights, replicas);
+      rank.copies = ceil_div(states.copies, replicas);
       [[fallthrough]];
     case Zero::gradients:
       rank.gradients = ceil_div(states.gradients, replicas);

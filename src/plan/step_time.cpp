@@ -125,7 +125,7 @@ double optimizer_seconds(const SectionStates& states, const PlanChoice& choice,
   const auto moved = static_cast<double>(optimizer_bytes(states, choice));
   if (choice.step.offload == Offload::none) return moved / device_rate;
   const StateBytes updated = updated_by_rank(states, choice);
-  const auto link = static_cast<double>(2 * updated.weights);
+  const auto link = static_cast<double>(2 * updated.sent_weights());
   const auto states_moved = static_cast<double>(2 * updated.optimizer);
   return link / rates.host_bytes_per_s + states_moved / kHostMemoryBytes;
 }

@@ -101,6 +101,7 @@ void note_megatron_states(Recipe recipe, EngineCommand& command) {
   switch (recipe) {
     case Recipe::megatron:
     case Recipe::fp8_transformer_engine:
+    case Recipe::mxfp8_transformer_engine:
       return;
     case Recipe::fp8_deepseek_v3:
     case Recipe::float32:
@@ -134,6 +135,9 @@ void add_megatron_recipe(Recipe recipe, CommandWords& words) {
   switch (recipe) {
     case Recipe::fp8_transformer_engine:
       words.add("--fp8-format", "hybrid");
+      break;
+    case Recipe::mxfp8_transformer_engine:
+      words.add("--fp8-format e4m3 --fp8-recipe mxfp8");
       break;
     case Recipe::fp8_deepseek_v3:
       words.add("--fp8-format e4m3 --fp8-recipe blockwise");

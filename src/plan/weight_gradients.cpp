@@ -64,6 +64,7 @@ Integer weight_gradient_bytes(const std::vector<GemmShape>& distinct, const Stat
   switch (policy.recipe) {
     case Recipe::megatron:
     case Recipe::fp8_transformer_engine:
+    case Recipe::mxfp8_transformer_engine:
       return checked_multiply(sum, bytes_of(DType::bfloat16));
     case Recipe::float32:
     case Recipe::bfloat16:

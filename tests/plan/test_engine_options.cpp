@@ -93,7 +93,8 @@ std::vector<PlanQuestion> serving_questions(const Model& model) {
 std::vector<PlanQuestion> training_questions(const Model& model) {
   std::vector<PlanQuestion> all;
   for (const Recipe recipe : {Recipe::mixed, Recipe::bfloat16, Recipe::float32, Recipe::megatron,
-                              Recipe::fp8_transformer_engine, Recipe::fp8_deepseek_v3}) {
+                              Recipe::fp8_transformer_engine, Recipe::mxfp8_transformer_engine,
+                              Recipe::fp8_deepseek_v3}) {
     all.push_back(asked(model, Purpose::train));
     all.back().query.states.recipe = recipe;
   }

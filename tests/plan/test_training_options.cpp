@@ -155,7 +155,8 @@ TEST_CASE("the gradient of a chunked loss has the type of the weights") {
   };
   constexpr Integer kWeights = Integer{128256} * 4096;
   CHECK(backward_bytes(Recipe::float32) - backward_bytes(Recipe::megatron) == 2 * kWeights);
-  for (const Recipe recipe : {Recipe::fp8_transformer_engine, Recipe::fp8_deepseek_v3}) {
+  for (const Recipe recipe : {Recipe::fp8_transformer_engine, Recipe::mxfp8_transformer_engine,
+                              Recipe::fp8_deepseek_v3}) {
     CHECK(backward_bytes(recipe) == backward_bytes(Recipe::megatron));
   }
 }
