@@ -7,17 +7,19 @@
 namespace headroom::detail {
 namespace {
 
-/// True if `has` holds for the attention of any layer of any stack, or if there is no stack: the
-/// layers of a tower alone are not known here.
+template <class Predicate>
+bool any_layer(const StackSpec& stack, const Predicate& has) {
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    if (has(stack.attention_of(variant))) return true;
+  }
+  return false;
+}
+
+/// True if `has` holds for the attention of any layer of any stack.
 template <class Predicate>
 bool any_attention(const ModelSpec& spec, const Predicate& has) {
-  const auto in_stack = [&](const std::optional<StackSpec>& stack) {
-    return stack && (has(stack->self_attention) ||
-                     std::ranges::any_of(stack->variants, [&](const LayerVariant& variant) {
-                       return has(variant.self_attention);
-                     }));
-  };
-  return (!spec.encoder && !spec.decoder) || in_stack(spec.encoder) || in_stack(spec.decoder);
+  return (spec.encoder && any_layer(*spec.encoder, has)) ||
+         (spec.decoder && any_layer(*spec.decoder, has));
 }
 
 bool has_qkv_bias(const ModelSpec& spec) {

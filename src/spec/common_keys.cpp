@@ -102,12 +102,11 @@ void read_common_keys(ConfigReader& config, ModelSpec& spec) {
   if (const std::string dtype = read_dtype(config, spec); !dtype.empty()) spec.torch_dtype = dtype;
   read_quantization(config, spec);
   expect_usual_layers(config);
-  // Encoders that also have a class for causal language models; the others ignore the key or have
-  // a cross-attention with it.
-  const bool is_encoder = spec.kind == ModelKind::encoder && spec.encoder.has_value();
   const bool crosses = keeps_cross_attention(spec);
   if (!crosses) config.expect_flag("add_cross_attention", false);
-  const bool is_causal = is_encoder && spec.encoder->self_attention.causal;
+  // Encoders that also have a class for causal language models; the others ignore the key or have
+  // a cross-attention with it.
+  const bool is_causal = spec.encoder && spec.encoder->self_attention.causal;
   if (is_causal || crosses) return;
   config.expect_flag("is_decoder", false);
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "headroom/error.h"
@@ -104,35 +104,21 @@ void require_window_of_side(const AttentionSpec& attention, const std::string& f
               file, "remove is_causal, or sliding_window");
 }
 
-bool has_keys_of(const AttentionSpec& attention, const AttentionSpec& other) {
-  return attention.num_key_value_heads == other.num_key_value_heads &&
-         attention.head_dim == other.head_dim && attention.value_head_dim == other.value_head_dim;
-}
-
+/// Layers of one kind have as many heads of one size in all families that share keys.
 void require_keys_to_share(const StackSpec& stack, const std::string& file) {
   // Latent vectors with and without a rotary key are of two kinds.
-  std::map<std::pair<WindowKind, bool>, std::int64_t> last_with_keys;
+  std::set<std::pair<WindowKind, bool>> with_keys;
   for (std::int64_t layer = 0; layer < stack.num_layers; ++layer) {
     const AttentionSpec& attention = stack.attention_of(stack.variant(layer));
     const std::pair kind{attention.window.kind, attention.latent && attention.rotary};
     if (!attention.shares_key_values) {
-      last_with_keys[kind] = layer;
-      continue;
-    }
-    const auto shared = last_with_keys.find(kind);
-    if (shared == last_with_keys.end()) {
+      with_keys.insert(kind);
+    } else if (!with_keys.contains(kind)) {
       throw Error(ErrorCode::invalid_input,
                   fmt::format("layer {} shares the keys of an earlier layer of its kind, and there "
                               "is none",
                               layer),
                   file, "begin with a layer of this kind that has keys of its own");
-    }
-    if (!has_keys_of(attention, stack.attention_of(stack.variant(shared->second)))) {
-      throw Error(ErrorCode::invalid_input,
-                  fmt::format("layer {} shares the keys of layer {}, which has other key-value "
-                              "heads",
-                              layer, shared->second),
-                  file, "give both layers the same heads");
     }
   }
 }
@@ -173,7 +159,6 @@ void require_sinusoids(const ModelSpec& spec, const std::string& file) {
 void require_consistent_layers(const ModelSpec& spec, const std::string& file) {
   if (spec.encoder) require_consistent(*spec.encoder, file);
   if (spec.decoder) require_consistent(*spec.decoder, file);
-  if (!spec.encoder && !spec.decoder) return;
   require_sinusoids(spec, file);
   const StackSpec& stack = spec.main_stack();
   require_rotated_pairs(spec.position.rope, stack.self_attention, file);

@@ -57,7 +57,7 @@ std::string list_of_types_hint(std::string_view model_type) {
   std::string hint = model_type.empty() ? "add the model's type"
                      : nearest.empty()  ? "no known type has a name like it"
                                         : "the closest known types: ";
-  for (std::size_t i = 0; i < nearest.size() && !model_type.empty(); ++i) {
+  for (std::size_t i = 0; i < nearest.size(); ++i) {
     hint += (i == 0 ? "" : ", ") + nearest[i];
   }
   return hint + "\n`headroom presets types` lists all";

@@ -29,6 +29,10 @@ std::string type_of(ConfigReader& config) {
 }
 
 const Family& family_of(const ConfigReader& config, const std::string& model_type) {
+  if (model_type.empty() && config.has("produced_by")) {
+    config.fail("produced_by", "is a key of headroom's reports, not of a model's config",
+                "give the model; compare takes two reports: predicted.json measured.json");
+  }
   if (model_type.empty()) {
     config.fail("model_type", "is missing", list_of_types_hint(model_type));
   }
@@ -63,9 +67,8 @@ ModelSpec read_model_spec(std::string_view json, const std::string& file, std::s
     spec.unread_keys.push_back(key.pointer.substr(1));
   }
   if (const std::vector<std::string>& filled = unread.filled; !filled.empty()) {
-    spec.assumptions.push_back(fmt::format(
-        "the config omits sizes, which are those of {}: {}",
-        spec.architecture.empty() ? spec.model_type : spec.architecture, fmt::join(filled, ", ")));
+    spec.assumptions.push_back(fmt::format("the config omits sizes, which are those of {}: {}",
+                                           spec.architecture, fmt::join(filled, ", ")));
   }
   return spec;
 }

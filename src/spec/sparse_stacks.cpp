@@ -21,7 +21,7 @@ void set_sparse_layers(StackSpec& stack, const std::vector<bool>& sparse, Expert
 
 void require_experts_in_both(const ConfigReader& config, const ModelSpec& spec,
                              std::string_view key) {
-  if (!spec.encoder || !spec.decoder) return;
+  if (!spec.decoder) return;
   if (has_experts(*spec.encoder) == has_experts(*spec.decoder)) return;
   config.fail(key, "leaves one of both stacks without experts, which is not supported",
               "give experts to layers of both stacks, or of none");

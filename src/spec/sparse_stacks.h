@@ -13,7 +13,7 @@ namespace headroom::detail {
 /// is true.
 void set_sparse_layers(StackSpec& stack, const std::vector<bool>& sparse, ExpertsSpec experts);
 
-/// Throws Error{invalid_input} at `key` if one stack of two has experts.
+/// Throws Error{invalid_input} at `key` if one stack of two has experts. The decoder may be absent.
 void require_experts_in_both(const ConfigReader& config, const ModelSpec& spec,
                              std::string_view key);
 

@@ -7,6 +7,7 @@
 
 #include "checkpoint/weight_files.h"
 #include "safetensors.h"
+#include "stored/stored_form.h"
 #include "support/data.h"
 #include "weight_places.h"
 
@@ -99,6 +100,34 @@ TEST_CASE("extras are recognised by whole words at the end of their names, or by
   CHECK_FALSE(extra_kind(table, "h.0.visual.weight"));
   CHECK(extra_kind(table, "layers.0.self_attn.k_scale") == ExtraKind::kv_cache_scale);
   CHECK_FALSE(extra_kind(table, ""));
+}
+
+TEST_CASE("a weight without a stored name, and a model of no family, are internal errors") {
+  const auto fails_within = [](const auto& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::internal;
+    }
+    return false;
+  };
+  ModelSpec spec = grouped_query_model();
+  const NameTable table = name_table(spec);
+  CHECK(fails_within([&] { (void)stored_names(table, "decoder.layers.unknown.weight"); }));
+  CHECK(stored_names(table, "decoder.layers.mlp.up.weight").size() == 1);
+  spec.model_type = "none";
+  CHECK(fails_within([&] { (void)name_table(spec); }));
+  CHECK(fails_within([&] { (void)gguf_name_table(spec); }));
+}
+
+// A GGUF file may be given for a model of any family.
+TEST_CASE("a family without a form in GGUF has the names there that all share") {
+  ModelSpec spec = grouped_query_model();
+  spec.model_type = "apertus";
+  CHECK(gguf_rules(spec).size() == 1);
+  spec.model_type = "vit";
+  CHECK(gguf_rules(spec).empty());
+  CHECK(find_stored_names(gguf_name_table(spec), "decoder.layers.mlp.up.weight").size() == 2);
 }
 
 TEST_CASE("names get layer and expert numbers") {

@@ -325,6 +325,17 @@ TEST_CASE("kernels run codes in groups whose words are full, with zero points of
   CHECK(group_format_named("4bit-1x16-s16").has_value());
 }
 
+TEST_CASE("only scales of blocks along a row are nested") {
+  for (const char* const name :
+       {"4bit-row-nested", "4bit-tensor-nested", "int8-row-nested", "4bit-64x64-nested"}) {
+    CAPTURE(name);
+    CHECK_FALSE(group_format_named(name).has_value());
+  }
+  const auto nested = group_format_named("4bit-1x64-nested");
+  REQUIRE(nested.has_value());
+  CHECK(detail::group_format_of(detail::storage_format(*nested)) == nested);
+}
+
 TEST_CASE("formats without scales, or with scales of 16-bit numbers, are none of the kernels'") {
   const StoredNumbers scale{.bits = 16, .block = {1, 64}};
   CHECK_FALSE(detail::group_format_of({"codes", {.bits = 8}, {}, GroupCodes::int8}).has_value());

@@ -110,7 +110,7 @@ void read_cohere2_moe_windows(ConfigReader& config, StackSpec& stack, std::int64
 }
 
 void read_cohere2_moe(ConfigReader& config, ModelSpec& spec) {
-  const bool rms = config.has("rms_norm_eps") && !config.is_null("rms_norm_eps");
+  const bool rms = config.has("rms_norm_eps");
   if (rms) config.ignore({"layer_norm_eps"});
   read_cohere_like(config, spec, {});
   StackSpec& stack = *spec.decoder;

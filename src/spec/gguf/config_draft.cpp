@@ -11,7 +11,7 @@ nlohmann::json& ConfigDraft::at(std::string_view key) { return (*object_)[std::s
 bool ConfigDraft::has(std::string_view key) const { return object_->contains(key); }
 
 bool ConfigDraft::is_true(std::string_view key) const {
-  return has(key) && object_->at(std::string(key)) == true;
+  return object_->at(std::string(key)) == true;
 }
 
 void ConfigDraft::set_null(std::string_view key) { at(key) = nullptr; }

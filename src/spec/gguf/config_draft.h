@@ -17,6 +17,7 @@ class ConfigDraft {
   explicit ConfigDraft(nlohmann::json& object) : object_(&object) {}
 
   [[nodiscard]] bool has(std::string_view key) const;
+  /// The value of a flag that was set.
   [[nodiscard]] bool is_true(std::string_view key) const;
 
   void set_null(std::string_view key);

@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t kWordOf32 = 32;
 constexpr std::int64_t kScaleBits = 16;  // scales have the type of the unquantised weights
 
-/// Part of a matrix that has one scale. `none`: as QuantizationArgs.validate_strategy derives it.
-enum class Strategy { none, tensor, channel, group, block, tensor_group };
+/// Part of a matrix that has one scale.
+enum class Strategy { tensor, channel, group, block, tensor_group };
 
 /// How quantised values are written.
 enum class Layout { dense, packed, plain_values, nvfp4, mxfp4, mxfp8, marlin_24 };
@@ -26,25 +26,25 @@ enum class Layout { dense, packed, plain_values, nvfp4, mxfp4, mxfp8, marlin_24 
 struct Scheme {
   std::string type;
   std::int64_t bits = 8;
-  Strategy strategy = Strategy::none;
+  Strategy strategy = Strategy::tensor;
   std::int64_t group = 0;
   BlockShape block{};
   bool symmetric = true;
   bool ordered = false;  ///< the group of every input is stored
 };
 
+/// A group's size implies the strategy that is left out (QuantizationArgs.validate_strategy).
 Strategy read_strategy(ConfigReader& weights, std::int64_t group) {
   const Strategy derived = group > 0    ? Strategy::group
                            : group == 0 ? Strategy::tensor
                                         : Strategy::channel;
-  const Strategy strategy = weights.choice_or<Strategy>({"strategy"},
-                                                        {{"tensor", Strategy::tensor},
-                                                         {"channel", Strategy::channel},
-                                                         {"group", Strategy::group},
-                                                         {"block", Strategy::block},
-                                                         {"tensor_group", Strategy::tensor_group}},
-                                                        Strategy::none);
-  return strategy == Strategy::none ? derived : strategy;
+  return weights.choice_or<Strategy>({"strategy"},
+                                     {{"tensor", Strategy::tensor},
+                                      {"channel", Strategy::channel},
+                                      {"group", Strategy::group},
+                                      {"block", Strategy::block},
+                                      {"tensor_group", Strategy::tensor_group}},
+                                     derived);
 }
 
 std::int64_t read_bits(ConfigReader& weights) {
@@ -77,7 +77,6 @@ Scheme read_scheme(ConfigReader& weights) {
 
 BlockShape grid_of(const Scheme& scheme) {
   switch (scheme.strategy) {
-    case Strategy::none:
     case Strategy::tensor:
       return {0, 0};
     case Strategy::channel:
@@ -93,7 +92,6 @@ BlockShape grid_of(const Scheme& scheme) {
 
 std::string grain_words(const Scheme& scheme) {
   switch (scheme.strategy) {
-    case Strategy::none:
     case Strategy::tensor:
       return "a scale per tensor";
     case Strategy::channel:
@@ -256,7 +254,7 @@ WeightStorage read_compressed_tensors(ConfigReader& config) {
   if (auto groups = config.object("config_groups")) {
     for (const std::string& name : groups->keys()) {
       auto group = groups->object(name);
-      if (group) read_group(*group, layout, storage);
+      read_group(*group, layout, storage);
     }
   }
   WeightStorage ignored;

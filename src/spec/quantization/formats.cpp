@@ -93,8 +93,6 @@ constexpr std::array kPlainTypes{PlainType{"float32", "F32", 32},
                                  PlainType{"float8_e5m2", "F8_E5M2", 8}};
 
 const PlainType* find_plain_type(std::string_view torch_dtype) noexcept {
-  constexpr std::string_view kModule = "torch.";
-  if (torch_dtype.starts_with(kModule)) torch_dtype.remove_prefix(kModule.size());
   const auto* const found = std::ranges::find(kPlainTypes, torch_dtype, &PlainType::torch_dtype);
   return found == kPlainTypes.end() ? nullptr : found;
 }

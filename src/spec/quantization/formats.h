@@ -9,7 +9,7 @@
 
 namespace headroom::detail {
 
-/// Bits per value of a plain type, in torch's words: "bfloat16"; 0 if it is unknown.
+/// Bits per value of a plain type, as read_dtype names it: "bfloat16"; 0 if it is unknown.
 [[nodiscard]] std::int64_t bits_of_plain_type(std::string_view torch_dtype) noexcept;
 
 /// Values of a plain type. An empty or unknown type is float32.

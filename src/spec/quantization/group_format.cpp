@@ -94,6 +94,12 @@ bool fills_words(const GroupFormat& format) {
   return format.codes != GroupCodes::four_bits || format.grain.in % kCodesAtOnce == 0;
 }
 
+/// bitsandbytes nests scales of blocks along a row only.
+bool nests_blocks(const GroupFormat& format) {
+  const bool is_block = format.grain.out == 1 && format.grain.in > 0;
+  return format.scales != GroupScales::nested || is_block;
+}
+
 std::int64_t bits_of(GroupCodes codes) {
   switch (codes) {
     case GroupCodes::four_bits:
@@ -127,9 +133,8 @@ std::vector<StoredNumbers> stored_scales(GroupScales scales, BlockShape grain) {
 
 GroupScales scales_in(const StorageFormat& format) {
   const StoredNumbers& scale = format.beside.front();
-  const bool has_second = format.beside.size() > 1 && scale.along == PackedAlong::flat &&
-                          format.beside[1].along == PackedAlong::flat &&
-                          format.beside[1].block.in > scale.block.in;
+  // Only bitsandbytes writes numbers along the flattened matrix: scales, and nested ones' own.
+  const bool has_second = format.beside.size() > 1 && format.beside[1].along == PackedAlong::flat;
   if (has_second) return GroupScales::nested;
   // A tensor's scale stands beside that of its inputs.
   if (scale.block == kWholeTensor) return GroupScales::bits32;
@@ -161,7 +166,7 @@ std::optional<GroupFormat> group_format_named(std::string_view name) {
   if (!grain || !scales || (format.has_zeros && words[3] != kZeros)) return std::nullopt;
   format.grain = *grain;
   format.scales = *scales;
-  if (!fills_words(format)) return std::nullopt;
+  if (!fills_words(format) || !nests_blocks(format)) return std::nullopt;
   return format;
 }
 
@@ -180,8 +185,7 @@ std::optional<GroupFormat> group_format_of(const StorageFormat& stored) {
       !stored.equal_zeros && std::any_of(stored.beside.begin() + 1, stored.beside.end(),
                                          [&](const StoredNumbers& numbers) {
                                            return numbers.block == scale.block &&
-                                                  numbers.bits == stored.values.bits &&
-                                                  numbers.along != PackedAlong::flat;
+                                                  numbers.bits == stored.values.bits;
                                          });
   if (!fills_words(format)) return std::nullopt;
   return format;

@@ -91,19 +91,20 @@ std::pair<std::ptrdiff_t, bool> likeness(std::string_view a, std::string_view b)
 
 /// Expands the suffix `canonical` to a path in the stack of `path`.
 std::string path_in_stack_of(std::string_view path, std::string_view canonical) {
-  const std::string_view first = canonical.substr(0, canonical.find('.') + 1);
-  const auto at = path.starts_with(first) ? 0 : path.find("." + std::string(first));
-  if (at == 0 || at == std::string_view::npos) return std::string(canonical);
-  return std::string(path.substr(0, at + 1)) + std::string(canonical);
+  const std::string first(canonical.substr(0, canonical.find('.') + 1));
+  const auto dot = path.starts_with(first) ? std::string_view::npos : path.find("." + first);
+  // npos + 1 is 0: nothing stands before the suffix.
+  return std::string(path.substr(0, dot + 1)) + std::string(canonical);
 }
 
-/// The number among the words of `path`; empty if there is none.
+/// The number among the words of `path`, of which none begins with a digit otherwise; empty if
+/// there is none.
 std::string_view number_in(std::string_view path) {
   constexpr std::string_view kDigits = "0123456789";
   for (auto dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
     const std::string_view rest = path.substr(dot + 1);
     const std::string_view digits = rest.substr(0, rest.find_first_not_of(kDigits));
-    if (!digits.empty() && rest.substr(digits.size()).starts_with('.')) return digits;
+    if (!digits.empty()) return digits;
   }
   return {};
 }
@@ -130,13 +131,13 @@ std::string_view without_kind(std::string_view path) {
   return path;
 }
 
-/// Returns false if no concrete rule of `rule` matches `path`. Rejects most rules without a copy of
-/// their text.
+/// Returns false if no concrete rule of `rule`, which has % at its end only, matches `path`.
+/// Rejects most rules without a copy of their text.
 bool may_match(std::string_view path, const NameRule& rule) {
   const std::string_view text = rule.canonical;
   if (text.find('{') != std::string_view::npos) return true;
   if (text.ends_with('%')) return without_kind(path).ends_with(text.substr(0, text.size() - 1));
-  return text.find('%') != std::string_view::npos || path.ends_with(text);
+  return path.ends_with(text);
 }
 
 }  // namespace

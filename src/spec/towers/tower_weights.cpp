@@ -56,7 +56,7 @@ void TowerWeights::layers(const TowerLayers& layers) {
               layers.count);
   };
   project("query", layers.qkv_bias);
-  project("key", layers.qkv_bias && layers.key_bias);
+  project("key", layers.qkv_bias);
   project("value", layers.qkv_bias);
   linear_if(layers.output_bias, layers.path + ".attention.output", heads, layers.width,
             WeightRole::attention, layers.count);

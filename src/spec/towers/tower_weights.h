@@ -19,7 +19,6 @@ struct TowerLayers {
   FfnKind ffn = FfnKind::plain;
   NormKind norm = NormKind::layer_norm;  ///< layer_norm has a bias, rms_norm has none
   bool qkv_bias = true;
-  bool key_bias = true;  ///< with `qkv_bias`; false: keys have no bias (Whisper)
   bool output_bias = true;
   bool ffn_bias = true;
   std::string path = "layers";

@@ -27,7 +27,6 @@ bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
   switch (tying) {
     case HeadTying::whole:
       return whole.value_or(false);
-    case HeadTying::whole_else_text:
     case HeadTying::whole_else_tied:
       return whole.value_or(of_text);
     case HeadTying::either:
@@ -42,9 +41,9 @@ bool is_tied(std::optional<bool> whole, bool of_text, HeadTying tying) {
   throw Error(ErrorCode::internal, "a rule of tying that is not handled");
 }
 
-/// Returns whether the config leaves the tying of its head to the class of transformers 5.
+/// Returns whether a config without tie_word_embeddings leaves the tying of its head to the class
+/// of transformers 5.
 bool leaves_tying(ConfigReader& config, const ConfigReader& text) {
-  if (config.has("tie_word_embeddings")) return false;
   const std::string version = config.text_or({"transformers_version"}, "");
   return version.empty() ? !text.has("tie_word_embeddings") : !version.starts_with("4.");
 }

@@ -14,21 +14,12 @@ namespace headroom::detail {
 using TowerCounter = void (*)(ConfigReader& config, ModelSpec& spec);
 
 /// How tie_word_embeddings of the whole model and of its text_config tie the head, as the class in
-/// transformers 5 does. `whole`: as the whole model says, separate if it says nothing.
-/// `whole_else_text`: as the whole model says, else as the text model. `either`: if either says so;
-/// `either_else_tied`: likewise, and if the whole model says nothing. `never`: whatever they say.
-/// `whole_else_tied`: as the whole model says, else tied; files of transformers 4 leave it to the
-/// text model, and so does a file of no version whose text_config says something. `text`: as the
-/// text model says.
-enum class HeadTying {
-  whole,
-  whole_else_text,
-  either,
-  either_else_tied,
-  whole_else_tied,
-  text,
-  never
-};
+/// transformers 5 does. `whole`: as the whole model says, separate if it says nothing. `either`: if
+/// either says so; `either_else_tied`: likewise, and if the whole model says nothing. `never`:
+/// whatever they say. `whole_else_tied`: as the whole model says, else tied; files of transformers
+/// 4 leave it to the text model, and so does a file of no version whose text_config says something.
+/// `text`: as the text model says.
+enum class HeadTying { whole, either, either_else_tied, whole_else_tied, text, never };
 
 /// Towers of a config that describes none: those of the class's defaults, or none.
 enum class AbsentTower { default_sizes, none };
