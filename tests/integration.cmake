@@ -47,6 +47,7 @@ set(HEADROOM_GOLDEN_CASES
   fit_split
   layers
   measure_options
+  no_plan
   option_values
   plan
   plan_rules
@@ -57,7 +58,8 @@ set(HEADROOM_GOLDEN_CASES
   serve_options
   sweep
   sweep_axes
-  type_options)
+  type_options
+  unread_options)
 set(golden_run bash ${CMAKE_CURRENT_LIST_DIR}/golden/run.sh $<TARGET_FILE:headroom>)
 set(update_commands "")
 foreach(case IN LISTS HEADROOM_GOLDEN_CASES)

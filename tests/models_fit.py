@@ -20,13 +20,13 @@ def check(holds, message):
 
 
 class Home:
-    """A home whose Hugging Face cache has two models, and a machine with little memory."""
+    """A home whose Hugging Face cache has three models, and a machine with little memory."""
 
     def __init__(self, headroom, folder):
         self.headroom, self.folder = headroom, folder
         self.environment = {**os.environ, "HOME": folder, "HF_HUB_CACHE": f"{folder}/hub"}
         self.environment.pop("XDG_DATA_HOME", None)
-        for name in ("gpt2", "t5"):
+        for name in ("gpt2", "olmo3", "t5"):
             shutil.copytree(MODELS / name, Path(folder, "hub", f"models--acme--{name}", "snapshots", "0123"))
 
     def run(self, *arguments):
@@ -55,7 +55,7 @@ class Home:
 
 def compare(home, *options):
     listed = home.report("models", "--fit", *options)["models"]
-    check([one["name"] for one in listed] == ["acme/gpt2", "acme/t5"], f"lists {listed}")
+    check([one["name"] for one in listed] == ["acme/gpt2", "acme/olmo3", "acme/t5"], f"lists {listed}")
     for one in listed:
         fit = home.report("fit", one["path"], *options)
         check(one["fit"]["total_bytes"] == fit["memory"]["total_bytes"], f"{one}: another total than {fit['memory']}")
@@ -69,6 +69,8 @@ def main():
         home = Home(os.path.abspath(sys.argv[1]), folder)
         check(all(one["fit"]["fits"] for one in compare(home, "--machine", "rtx-4090")), "an RTX 4090 is too small")
         compare(home, "--machine", "rtx-4090", "--seq", "16")
+        beyond = home.report("models", "--fit", "--machine", "rtx-4090", "--seq", "100000")["notes"]
+        check(any("acme/olmo3: the model has" in note for note in beyond), f"no note on positions: {beyond}")
         small = compare(home, "--machine", home.small_machine())
         check(not small[0]["fit"]["fits"], "gpt2 fits a machine that lacks a byte")
         refused = home.run("models", "--seq", "16")

@@ -148,9 +148,13 @@ struct LayerComplexity {
   std::optional<Growth> parallel_growth;
   PathLength path;
   Integer parameters = 0;
-  /// Decode state in float32, of both sequences in an encoder-decoder; empty if not causal.
+  /// Decode state in float32 that a token adds once all windows are full; in an encoder-decoder, a
+  /// token of either sequence. Empty if the layer is not causal.
   std::optional<Integer> state_bytes_per_token;
-  std::optional<Integer> state_bytes;   ///< its constant part; empty if the layer is not causal
+  /// Part of state_bytes_per_token that the encoder's token adds; empty without an encoder.
+  std::optional<Integer> state_bytes_per_encoder_token;
+  /// Constant part of the decode state, with all windows full; empty if the layer is not causal.
+  std::optional<Integer> state_bytes;
   std::vector<std::string> core_paths;  ///< position-mixing operators, as named in measurements
 };
 
@@ -287,7 +291,7 @@ struct DividedExpr {
 /// Cost of one way to generate G tokens.
 struct GenerationCost {
   DividedExpr flops;      ///< matrix FLOPs, in G and the model's sizes
-  DividedExpr attention;  ///< of scores and contexts alone
+  DividedExpr attention;  ///< of scores and contexts alone; zero without attention
   Growth growth;
   Growth attention_growth;
 };

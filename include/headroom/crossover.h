@@ -38,11 +38,11 @@ struct CrossoverReport {
   std::vector<std::string> notes;
 };
 
-/// The crossovers that the model has: scores and context against the FFN, with and without the
-/// projections; saved scores against the rest of a training step's saved activations; KV-cache
-/// against weights; and on a machine with a datasheet, FLOPs against bytes of a decode step, where
-/// the layers' GEMMs have the peak of the workload's arithmetic. A type in `kv_cache` replaces the
-/// request's.
+/// The crossovers that the model has: all that attention computes between its projections
+/// (Share::attention, named by its operators) against the FFN, with and without the projections;
+/// saved scores against the rest of a training step's saved activations; KV-cache against weights;
+/// and on a machine with a datasheet, FLOPs against bytes of a decode step, where the layers' GEMMs
+/// have the peak of the workload's arithmetic. A type in `kv_cache` replaces the request's.
 [[nodiscard]] CrossoverReport make_crossover_report(const Model& model,
                                                     const WorkloadRequest& request,
                                                     const MachineProfile* machine = nullptr,

@@ -62,6 +62,7 @@ enum class Setting {
   dtype,
   attention,
   logits,
+  latent,
   recompute,
   kernels,
   kv_dtype,

@@ -126,6 +126,7 @@ enum class PlanRule {
   expert_replicas,
   expert_whole_sequence,
   exchange_experts,
+  whole_experts,
   overlap_experts,
   overlap_serves,
   // Degrees and the load.

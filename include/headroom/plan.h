@@ -144,6 +144,23 @@ class IllegalPlan : public Error {
   PlanViolation violation_;
 };
 
+/// Thrown for a question that no legal plan answers. violations() has the rule that all plans
+/// break, or, where no rule excludes all, some rules and the first plan that breaks each.
+class NoLegalPlan : public Error {
+ public:
+  /// `question` is the message without the rules.
+  NoLegalPlan(std::string question, std::vector<PlanViolation> violations);
+
+  [[nodiscard]] const std::string& question() const noexcept { return question_; }
+  [[nodiscard]] const std::vector<PlanViolation>& violations() const noexcept {
+    return violations_;
+  }
+
+ private:
+  std::string question_;
+  std::vector<PlanViolation> violations_;
+};
+
 /// Throws IllegalPlan if plan and load break a rule.
 void require_legal(const PlanChoice& choice, const Load& load, const ShardingLimits& limits);
 

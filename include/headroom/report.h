@@ -99,6 +99,8 @@ struct FfnCrossover {
   Expr attention;                  ///< left side of attention > FFN, common factors removed
   Expr ffn;                        ///< right side
   std::optional<Integer> seq_len;  ///< empty if attention never overtakes it
+  /// Operators beside scores and context that `attention` counts: "recurrences and convolutions".
+  std::string with{};
 };
 
 /// `headroom explain`: the formulas of a figure.

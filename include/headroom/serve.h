@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -268,10 +269,11 @@ struct ServeMachinesReport {
                                             const DeviceRange& range);
 
 /// Searches the fewest devices of each machine. `questions` have one each, and differ in nothing
-/// but it and its price. Throws Error{invalid_input} without questions, and without targets.
-[[nodiscard]] ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questions,
-                                                             const FixedDegrees& fixed,
-                                                             const DeviceRange& range);
+/// but it and its price; `progress` is told the fraction of them that is done. Throws
+/// Error{invalid_input} without questions, and without targets.
+[[nodiscard]] ServeMachinesReport make_serve_machines_report(
+    std::vector<ServeQuestion> questions, const FixedDegrees& fixed, const DeviceRange& range,
+    const std::function<void(double fraction)>& progress = {});
 
 /// The command of an engine that serves `plan` under the question's limits. Throws
 /// Error{invalid_input} if the engine trains.

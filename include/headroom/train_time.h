@@ -1,6 +1,7 @@
 // Time, energy and price of a whole training run, from the fastest plan's step.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "headroom/plan_report.h"
@@ -40,10 +41,10 @@ struct TrainTimeReport {
   int flops_per_parameter = 6;
 };
 
-/// The fastest plan with these degrees, and the run made of its steps. Throws Error{invalid_input}
-/// if no plan is legal or fits.
-[[nodiscard]] TrainTimeReport make_train_time_report(PlanQuestion question,
-                                                     const FixedDegrees& fixed,
-                                                     const TrainingBudget& budget);
+/// The fastest plan with these degrees, and the run made of its steps; `progress` as in
+/// SearchSpace. Throws Error{invalid_input} if no plan is legal or fits.
+[[nodiscard]] TrainTimeReport make_train_time_report(
+    PlanQuestion question, const FixedDegrees& fixed, const TrainingBudget& budget,
+    const std::function<void(double fraction)>& progress = {});
 
 }  // namespace headroom

@@ -229,6 +229,9 @@ struct WorkloadRequest {
 /// Returns whether `spec` is a decoder with a language-model head: one that can generate.
 [[nodiscard]] bool can_generate(const ModelSpec& spec) noexcept;
 
+/// Returns whether some layers of `spec` have multi-head latent attention.
+[[nodiscard]] bool has_latent_attention(const ModelSpec& spec);
+
 /// The request with the default of a prompt's prefill in a generation: the last token's logits.
 [[nodiscard]] WorkloadRequest prompt_request(WorkloadRequest request);
 

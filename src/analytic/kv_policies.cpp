@@ -163,7 +163,8 @@ void require_known(KvPolicy policy, const ModelSpec& spec, KvGrowth growth,
     case KvGrowth::constant: {
       const bool hybrid = is_vllm(policy) || is_llama_cpp(policy);
       const bool known = is_general(policy) || (hybrid && attention.gated_delta.has_value());
-      if (!known) refuse_unknown("the recurrent state");
+      const bool compresses = attention.shared_key_value.has_value();
+      if (!known) refuse_unknown(compresses ? "the compressed keys" : "the recurrent state");
       return;
     }
   }

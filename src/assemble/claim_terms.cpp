@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "text_layers.h"
+
 namespace headroom::detail {
 namespace {
 
@@ -42,9 +44,7 @@ class TermCollector {
     weights("biases", biases());
     weights("experts that no token is routed to", parameters.total - parameters.active);
     for (const Weight& weight : report_.graph.weights) {
-      const bool embeds =
-          weight.role == WeightRole::embedding && weight.kind == WeightKind::parameter;
-      if (embeds) weights(weight.path, weight.repeat * weight.elements());
+      if (is_one_of_tables(weight)) weights(weight.path, weight.repeat * weight.elements());
     }
     Expr pairs;
     Expr cross;
@@ -63,7 +63,7 @@ class TermCollector {
     add("without the backward pass", "backward",
         Integer{-1} * analysis.total.backward.matrix_flops);
     add("without recomputation", "recompute", Integer{-1} * analysis.recompute.matrix_flops);
-    add("layers' forward pass again", "recompute", layer_flops());
+    add("layers' forward pass again", "recompute", layer_flops(report_.graph, analysis));
     add("element-wise FLOPs", "element-wise",
         analysis.total.forward.elementwise_flops + analysis.total.backward.elementwise_flops);
     add_conventions();
@@ -81,7 +81,10 @@ class TermCollector {
     without("experts that no token is routed to", parameters.total - parameters.active);
     without("all routed experts", parameters.routed_experts);
     for (const ComponentAnalysis& component : report_.analysis.components) {
-      without(name_of(component.component), component.parameters);
+      // The head's weights have a term already.
+      const bool named =
+          component.component.part == Part::head && component.parameters == parameters.head;
+      if (!named) without(name_of(component.component), component.parameters);
     }
     std::map<std::string, Expr> biases_of;
     for (const Weight& weight : report_.graph.weights) {
@@ -91,7 +94,7 @@ class TermCollector {
         continue;
       }
       if (is_bias(weight)) biases_of[name_of(weight.component)] += count;
-      if (weight.role == WeightRole::embedding) without(weight.path, count);
+      if (is_one_of_tables(weight)) without(weight.path, count);
     }
     for (const auto& [name, count] : biases_of) without("biases of " + name, count);
     const auto& head = report_.model.spec.head.language_model;
@@ -158,6 +161,12 @@ class TermCollector {
            part == Part::cross_attention_context || part == Part::cross_attention_core;
   }
 
+  /// True for one table of embeddings among several: a single one has the term of all embeddings.
+  [[nodiscard]] bool is_one_of_tables(const Weight& weight) const {
+    return weight.role == WeightRole::embedding && weight.kind == WeightKind::parameter &&
+           weight.repeat * weight.elements() != report_.analysis.parameters.embedding;
+  }
+
   static bool is_bias(const Weight& weight) { return weight.path.ends_with(".bias"); }
 
   [[nodiscard]] Expr biases() const {
@@ -168,15 +177,6 @@ class TermCollector {
         count += weight.repeat * weight.elements();
     }
     return count;
-  }
-
-  [[nodiscard]] Expr layer_flops() const {
-    Expr flops;
-    for (const NodeAnalysis& node : report_.analysis.nodes) {
-      const bool in_layer = node.path.find(".layers.") != std::string::npos;
-      if (in_layer) flops += node.cost.forward.matrix_flops;
-    }
-    return flops;
   }
 
   /// The first layer's attention that caches every key.

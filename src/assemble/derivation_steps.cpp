@@ -304,6 +304,20 @@ void require_training(const AnalyzeReport& report, Subject subject) {
               {}, fmt::format("add {} train", Setting::phase));
 }
 
+/// Adam trains the weights in the workload's type: no other type of them counts here.
+void require_trained_weights(const AnalyzeReport& report) {
+  const Workload& workload = report.workload;
+  if (!workload.weights || name_of(*workload.weights) == name_of(workload.dtype)) return;
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("the states are those of Adam, which trains weights in {}, so weights in "
+                          "{} have no effect",
+                          name_of(workload.dtype), name_of(*workload.weights)),
+              {},
+              fmt::format("leave out {} or choose {} bf16 or float32; `headroom fit` counts other "
+                          "recipes",
+                          Setting::weights, Setting::dtype));
+}
+
 }  // namespace
 
 BytesPerParameter bytes_per_parameter(DType dtype) {
@@ -353,6 +367,7 @@ std::vector<PlacedStep> steps_of(const AnalyzeReport& report, Subject subject) {
       break;
   }
   require_training(report, subject);
+  require_trained_weights(report);
   return state_steps(report);
 }
 

@@ -86,6 +86,22 @@ class ClaimSearch {
   std::size_t sums_ = 0;
 };
 
+/// True for figures of some phases or models alone.
+bool has_conditions(Subject subject) {
+  switch (subject) {
+    case Subject::kv:
+    case Subject::training:
+    case Subject::states:
+      return true;
+    case Subject::flops:
+    case Subject::elementwise:
+    case Subject::params:
+    case Subject::activations:
+      break;
+  }
+  return false;
+}
+
 }  // namespace
 
 ClaimReport explain_claim(Model model, const WorkloadRequest& request, Subject subject,
@@ -101,7 +117,7 @@ ClaimReport explain_claim(Model model, const WorkloadRequest& request, Subject s
     throw_invalid_input("the peak of live activations is a maximum, not a sum of terms",
                         "count a training step, or explain another figure");
   }
-  if (subject == Subject::kv) (void)detail::steps_of(analyzed, subject);  // requires a cache
+  if (has_conditions(subject)) (void)detail::steps_of(analyzed, subject);  // refuses what it lacks
   report.unit = detail::unit_of(report.subject);
   report.claim = claim;
   report.values = bindings_of(analyzed.workload, analyzed.graph);

@@ -36,7 +36,7 @@ void add_kv_cache(AnalyzeReport& report, const KvCacheRequest& request) {
   if (has_plain_values(*report.kv_cache)) return;
   report.figures.kv_cache_bytes = report.kv_cache->used_bytes;
   report.figures.kv_cache_bytes_per_token = report.kv_cache->bytes_per_token;
-  report.notes.push_back(fmt::format("traffic and time assume a {} KV-cache without scales",
+  report.notes.push_back(fmt::format("traffic and time assume a KV-cache in {} without scales",
                                      name_of(workload.kv_dtype)));
 }
 

@@ -6,8 +6,10 @@
 #include <functional>
 
 #include "analyze_model.h"
+#include "headroom/complexity.h"
 #include "headroom/crossover.h"
 #include "headroom/error.h"
+#include "mixing_words.h"
 
 namespace headroom {
 namespace {
@@ -56,9 +58,12 @@ void remove_common_factors(Expr& left, Expr& right) {
 }
 
 /// Moves terms so that all with the highest power of the symbol are left and all others right.
+/// Sides without the symbol stay as they are: the inequality holds for every value or for none.
 void sort_sides(Crossover& crossover) {
+  remove_common_factors(crossover.left, crossover.right);
   const Expr difference = crossover.left - crossover.right;
   const unsigned highest = difference.degree(crossover.symbol);
+  if (highest == 0) return;
   std::vector<Term> left;
   std::vector<Term> right;
   for (Term term : difference.terms()) {
@@ -130,6 +135,7 @@ class CrossoverFinder {
     request.phase = phase;
     if (phase == Phase::decode) request.seq_len.reset();
     if (phase != Phase::decode) request.past_len.reset();
+    if (phase == Phase::train) request.logits.reset();  // of a prompt: training needs all
     if (phase != Phase::train) {
       request.kernels = WorkloadRequest{}.kernels;
       request.recompute = WorkloadRequest{}.recompute;
@@ -166,27 +172,37 @@ class CrossoverFinder {
     report_.crossovers.push_back(std::move(crossover));
   }
 
+  /// The costs of `explain`: all operators between the projections, by name on the left.
   void add_ffn(const AnalyzeReport& report) {
-    Expr core;
-    Expr projections;
-    Expr ffn;
+    if (report.graph.traits.compresses_keys() || model_.spec.reads_two_sequences()) return;
+    Shares<Expr> costs;
     for (const ComponentAnalysis& component : report.analysis.components) {
-      const Expr& flops = component.cost.forward.matrix_flops;
-      const std::string name = name_of(component.component);
-      const Part part = component.component.part;
-      const bool in_core = part == Part::attention_scores || part == Part::attention_context ||
-                           part == Part::attention_core;
-      if (in_core) core += flops;
-      if (part == Part::attention_qkv || part == Part::attention_out) projections += flops;
-      if (name.find("mlp.") != std::string::npos) ffn += flops;
+      costs[share_of(component.component.part)] += component.cost.forward.matrix_flops;
     }
     const auto lengthen = [](Workload& workload, Integer value) {
       workload.seq_len = static_cast<std::int64_t>(value);
     };
-    if (report.graph.traits.compresses_keys() || model_.spec.reads_two_sequences()) return;
-    add({"scores and context", "FFN", "FLOP", Symbol::seq_len, core, ffn}, report, lengthen);
-    add({"attention with its projections", "FFN", "FLOP", Symbol::seq_len, core + projections, ffn},
+    const Expr& mixing = costs[Share::attention];
+    const Expr& ffn = costs[Share::ffn];
+    const detail::MixingWords words = detail::mixing_words(report);
+    if (mixing.is_zero()) return;
+    add({name_of_mixing(words), "FFN", "FLOP", Symbol::seq_len, mixing, ffn}, report, lengthen);
+    add({name_with_projections(words), "FFN", "FLOP", Symbol::seq_len,
+         mixing + costs[Share::projections], ffn},
         report, lengthen);
+  }
+
+  static std::string name_of_mixing(const detail::MixingWords& words) {
+    if (!words.has_scores) return detail::listed(words.others);
+    if (words.others.empty()) return "scores and context";
+    return "scores and context, with " + detail::listed(words.others);
+  }
+
+  static std::string name_with_projections(const detail::MixingWords& words) {
+    std::vector<std::string> all = words.others;
+    if (words.has_scores) all.insert(all.begin(), "attention");
+    const bool several = all.size() > 1;
+    return detail::listed(all) + (several ? " with their projections" : " with its projections");
   }
 
   void add_saved_scores() {
@@ -286,9 +302,18 @@ class CrossoverFinder {
       crossover.source +=
           fmt::format(", {} in the layers' GEMMs ({})", per_byte(*layer_peak), name_of(arithmetic));
     }
-    crossover.source += fmt::format(", with a cache of {} tokens",
-                                    with_separators(Integer{report.workload.past_len} + 1));
+    if (has_tokens(report)) {
+      crossover.source += fmt::format(", with a cache of {} tokens",
+                                      with_separators(Integer{report.workload.past_len} + 1));
+    }
     report_.crossovers.push_back(std::move(crossover));
+  }
+
+  /// False for a cache of constant states alone.
+  static bool has_tokens(const AnalyzeReport& report) {
+    return report.kv_cache && std::ranges::any_of(report.kv_cache->rows, [](const KvCacheRow& row) {
+             return row.growth != KvGrowth::constant;
+           });
   }
 
   const Model& model_;

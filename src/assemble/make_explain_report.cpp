@@ -9,11 +9,14 @@
 #include "headroom/crossover.h"
 #include "headroom/error.h"
 #include "headroom/report.h"
+#include "mixing_words.h"
 #include "rules_of_thumb.h"
 #include "setting_format.h"
 
 namespace headroom {
 namespace {
+
+constexpr const char* kAtPeak = "at its peak, p + s + G − 1 tokens";
 
 class Explainer {
  public:
@@ -51,6 +54,10 @@ class Explainer {
     report_.model = std::move(analyzed_.model);
     report_.workload = analyzed_.workload;
     report_.notes = notes_on(analyzed_.workload, report_.model.spec);
+    for (std::string& note : generation_notes_) {
+      const bool known = std::ranges::find(report_.notes, note) != report_.notes.end();
+      if (!known) report_.notes.push_back(std::move(note));
+    }
     if (!report_.model.name_note.empty()) {
       report_.notes.insert(report_.notes.begin(), report_.model.name_note);
     }
@@ -96,8 +103,10 @@ class Explainer {
     try {
       const SharesReport shares = make_shares_report(analyzed_.model, workload.attention, {});
       if (!shares.attention_side || !shares.ffn_side) return;
-      report_.ffn_crossover = {*shares.attention_side, *shares.ffn_side,
-                               shares.attention_passes_ffn};
+      const detail::MixingWords words = detail::mixing_words(analyzed_);
+      report_.ffn_crossover = {
+          *shares.attention_side, *shares.ffn_side, shares.attention_passes_ffn, {}};
+      if (words.has_scores) report_.ffn_crossover->with = detail::listed(words.others);
     } catch (const Error& error) {
       // Costs that are no polynomial in the length, as of chunked windows, have no crossover.
       if (error.code() != ErrorCode::invalid_input) throw;
@@ -172,9 +181,9 @@ class Explainer {
     if (new_tokens_) explain_generation();
   }
 
-  /// The cache after the last step: the prompt and all new tokens but the last, which no pass
-  /// reads.
-  void explain_generation() {
+  /// The last step of the generation, whose cache holds the prompt and all new tokens but the last,
+  /// which no pass reads.
+  [[nodiscard]] Workload last_step() {
     require_generates(analyzed_.model.spec);
     const Workload& prompt = analyzed_.workload;
     if (prompt.phase != Phase::prefill) {
@@ -182,6 +191,12 @@ class Explainer {
                           fmt::format("leave out {}, or the new tokens", Setting::phase));
     }
     const Workload step = decode_step(prompt, *new_tokens_ - 1);
+    generation_notes_ = notes_on(step, analyzed_.model.spec);
+    return step;
+  }
+
+  void explain_generation() {
+    const Workload step = last_step();
     const Graph graph = build_graph(analyzed_.model.spec, graph_options(step));
     report_.values.set(Symbol::new_tokens, *new_tokens_);
     // Windows and chosen keys have their values at that length.
@@ -199,7 +214,16 @@ class Explainer {
                                 Symbol::heavily_compressed_keys, Symbol::chosen_keys}) {
       if (const auto value = at_end.get(window)) bytes = bytes.substitute(window, *value);
     }
-    report_.parts.push_back(figure("at its peak, p + s + G − 1 tokens", bytes));
+    report_.parts.push_back(figure(kAtPeak, bytes));
+  }
+
+  void explain_stored_generation() {
+    const Workload step = last_step();
+    const ModelSpec& spec = analyzed_.model.spec;
+    const Graph graph = build_graph(spec, graph_options(step));
+    const Integer bytes = kv_cache_use(spec, graph, step, kv_cache_).value().used_bytes;
+    report_.values.set(Symbol::new_tokens, *new_tokens_);
+    report_.parts.push_back(figure(kAtPeak, Expr(bytes)));
   }
 
   /// Figures that are sums of steps alone.
@@ -218,17 +242,20 @@ class Explainer {
     const Integer batch = analyzed_.workload.batch_size;
     Expr whole;
     std::vector<ExplainedFigure> parts;
-    for (const KvCacheRow& row : use.rows) {
+    for (std::size_t i = 0; i < use.rows.size(); ++i) {
+      const KvCacheRow& row = use.rows[i];
       const Integer tokens = row.layers * batch * row.used_tokens * row.token_bytes;
       Expr formula = Integer{row.layers} * Expr(Symbol::batch_size) * tokens_of(row) *
                      Expr(Integer{row.token_bytes});
       formula += Expr(Integer{row.used_bytes - tokens});
       whole += formula;
-      parts.push_back(figure(row.path, formula));
+      // Entries of the analysis are in order of the rows, and name their layers.
+      parts.push_back(figure(analyzed_.analysis.kv_cache.at(i).path, formula));
     }
     report_.whole = figure("KV-cache", whole);
     if (parts.size() > 1) report_.parts = std::move(parts);
     report_.parts.push_back(figure("each further token", Expr(Integer{use.bytes_per_token})));
+    if (new_tokens_) explain_stored_generation();
   }
 
   [[nodiscard]] static Expr tokens_of(const KvCacheRow& row) {
@@ -250,8 +277,7 @@ class Explainer {
   void add_rules() {
     // The rules count whole bytes per element.
     if (report_.kv_cache && !has_plain_values(*report_.kv_cache)) return;
-    report_.rules = detail::rules_of_thumb(analyzed_.model.spec, analyzed_.workload,
-                                           report_.subject, analyzed_.analysis);
+    report_.rules = detail::rules_of_thumb(analyzed_, report_.subject);
     for (RuleOfThumb& rule : report_.rules) {
       rule.value = rule.formula.evaluate(report_.values);
       rule.exact = rule.exact_formula.evaluate(report_.values);
@@ -261,6 +287,7 @@ class Explainer {
   AnalyzeReport analyzed_;
   const KvCacheRequest& kv_cache_;
   std::optional<std::int64_t> new_tokens_;
+  std::vector<std::string> generation_notes_;
   ExplainReport report_;
 };
 

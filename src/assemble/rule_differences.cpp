@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "used_variants.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -47,9 +48,9 @@ void add_attention(const AttentionSpec& attention, std::int64_t hidden_size,
     case AttentionKind::none:
       return add(differences, "layers without attention");
   }
-  if (attention.num_key_value_heads != heads) {
-    add(differences,
-        fmt::format("{} key-value heads, not {}", attention.num_key_value_heads, heads));
+  const std::int64_t kept = attention.num_key_value_heads;
+  if (kept != heads) {
+    add(differences, fmt::format("{}, not {}", with_noun(kept, "key-value head"), heads));
   }
   if (heads * attention.head_dim != hidden_size) {
     add(differences,
@@ -95,14 +96,6 @@ Differences layer_differences(const ModelSpec& spec) {
   return differences;
 }
 
-bool has_window(const ModelSpec& spec) {
-  bool found = false;
-  for_each_kind(spec.main_stack(), [&](const AttentionSpec& attention, const FfnSpec&) {
-    found = found || attention.window.kind != WindowKind::none;
-  });
-  return found;
-}
-
 /// Products of activations, which no parameter of a layer stands for.
 Differences products_without_parameters(const ModelSpec& spec) {
   Differences differences;
@@ -115,10 +108,17 @@ Differences products_without_parameters(const ModelSpec& spec) {
   return differences;
 }
 
+/// Weights that a pass reads more than once.
+void add_shared_weights(const ModelSpec& spec, Differences& differences) {
+  const StackSpec& stack = spec.main_stack();
+  if (stack.num_weight_groups) add(differences, "layers that share weights");
+  if (stack.shared_block) add(differences, "blocks of attention and FFN that layers share");
+}
+
 /// Parameters of the layers that a token does not multiply once.
 void add_layers_of_rule(const ModelSpec& spec, Differences& differences) {
   add(differences, "norms and biases");
-  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+  add_shared_weights(spec, differences);
 }
 
 /// Rows of embeddings that no GEMM reads: a head with the table's weights multiplies them all.
@@ -137,7 +137,7 @@ void add_looked_up(const ModelSpec& spec, Differences& differences) {
 
 Differences layer_parameter_differences(const ModelSpec& spec) {
   Differences differences = layer_differences(spec);
-  if (spec.main_stack().num_weight_groups) add(differences, "layers that share weights");
+  add_shared_weights(spec, differences);
   add(differences, "norms and biases");
   return differences;
 }
@@ -162,7 +162,9 @@ Differences layer_flop_differences(const ModelSpec& spec, const Workload& worklo
   if (workload.attention == AttentionImplementation::fused && spec.main_stack().causal()) {
     add(differences, "a fused kernel that skips masked pairs");
   }
-  if (has_window(spec)) add(differences, "windows");
+  if (spec.main_stack().shared_block) {
+    add(differences, "blocks of attention and FFN that layers share");
+  }
   return differences;
 }
 
@@ -209,7 +211,6 @@ Differences kv_differences(const ModelSpec& spec) {
   });
   if (stack.recurrent) add(differences, "a state of constant size");
   if (stack.cross_attention) add(differences, "a cache of cross-attention");
-  if (has_window(spec)) add(differences, "windows");
   return differences;
 }
 

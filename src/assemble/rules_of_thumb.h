@@ -9,8 +9,6 @@ namespace headroom::detail {
 
 /// The rules for `subject` that apply to this kind of model, each with the exact formula that it
 /// estimates. Values are not filled in.
-[[nodiscard]] std::vector<RuleOfThumb> rules_of_thumb(const ModelSpec& spec,
-                                                      const Workload& workload, Subject subject,
-                                                      const Analysis& analysis);
+[[nodiscard]] std::vector<RuleOfThumb> rules_of_thumb(const AnalyzeReport& report, Subject subject);
 
 }  // namespace headroom::detail

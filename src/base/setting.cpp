@@ -27,6 +27,7 @@ constexpr SettingName kSettingNames[] = {
     {Setting::dtype, "dtype"},
     {Setting::attention, "attention"},
     {Setting::logits, "logits"},
+    {Setting::latent, "latent"},
     {Setting::recompute, "recompute"},
     {Setting::kernels, "kernels"},
     {Setting::kv_dtype, "kv_dtype"},

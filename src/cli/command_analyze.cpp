@@ -58,6 +58,14 @@ void refuse_without_machine(const AnalyzeOptions& options) {
                "leave it out, or add --machine here");
 }
 
+/// Throws Error{invalid_input} for options of a processor's profile with a machine of rates.
+void refuse_unmeasured(const AnalyzeOptions& options, const MachineProfile& machine) {
+  if (std::holds_alternative<MeasuredRates>(machine.rates)) return;
+  refuse_given(options.machine_only,
+               fmt::format("has no effect on {}, which no calibration measured", machine.name),
+               "leave it out");
+}
+
 /// A rendered report and its notes.
 struct Rendered {
   std::string text;
@@ -81,6 +89,7 @@ Rendered analyze_one(AnalyzeOptions options) {
   refuse_without_machine(options);
   const Detail detail = options.detail ? Detail::operators : Detail::summary;
   const auto machine = machine_with(options.machine, options.backend, options.efficiency);
+  if (machine) refuse_unmeasured(options, *machine);
   WorkloadRequest request = options.request;
   Model model = options.reading.load(options.model);
   if (options.time.new_tokens > 0) {

@@ -38,15 +38,25 @@ void require_used_options(const ComplexityCommand& command) {
   }
 }
 
+/// Throws Error{invalid_input} for options of measured runs without any.
+void refuse_unmeasured_options(const ComplexityCommand& command) {
+  if (command.measures) return;
+  refuse_given(command.run_only, "applies only to measured runs", "leave it out, or add --measure");
+  if (!command.machine.empty()) return;
+  refuse_given(command.processor_only, "applies only to measured runs and predicted times",
+               "leave it out, or add --measure or --machine here");
+}
+
 void run_complexity(ComplexityCommand& command) {
   require_used_options(command);
+  refuse_unmeasured_options(command);
   if (command.measures) {
     prepare_threads(command.plan.threads);
     fill_in_threads(command.plan.threads);
   }
-  // A generation has no lengths but its prompt's.
+  // A generation has no lengths but its prompt's, and sums the costs of eager attention.
   if (command.study == Study::generation) {
-    count_as_given({"seq"});
+    count_as_given({"seq", "attention"});
   } else {
     count_as_given({"prompt", "enc-seq"});
   }
@@ -128,20 +138,21 @@ void add_study_run_options(Command app, ComplexityCommand& command) {
   constexpr CountRange kSeconds{1, 86'400};
   RunPlan& plan = command.plan;
   app.add_flag("--measure", command.measures, "Measure the runs on this machine").group("Run");
-  add_count(
-      app, "--threads", kThreads, [&](std::int64_t n) { plan.threads = static_cast<int>(n); },
-      "Threads (all processors)")
-      .group("Run");
-  add_count(
-      app, "--runs", kRounds, [&](std::int64_t n) { plan.rounds = static_cast<int>(n); },
-      "Rounds over all lengths; the fastest run counts (3)")
-      .group("Run");
-  add_count(
-      app, "--most-seconds", kSeconds,
-      [&](std::int64_t n) { plan.most_seconds = static_cast<double>(n); },
-      "Skip runs that may take longer (5)")
-      .group("Run");
-  add_backend_option(app, plan.backend).group("Run");
+  const auto add = [&](const char* name, CountRange range, const SetCount& set, const char* text) {
+    return add_count(app, name, range, set, text).group("Run");
+  };
+  command.processor_only.push_back(add(
+      "--threads", kThreads, [&](std::int64_t n) { plan.threads = static_cast<int>(n); },
+      "Threads (all processors)"));
+  command.run_only = {
+      add(
+          "--runs", kRounds, [&](std::int64_t n) { plan.rounds = static_cast<int>(n); },
+          "Rounds over all lengths; the fastest run counts (3)"),
+      add(
+          "--most-seconds", kSeconds,
+          [&](std::int64_t n) { plan.most_seconds = static_cast<double>(n); },
+          "Skip runs that may take longer (5)")};
+  command.processor_only.push_back(add_backend_option(app, plan.backend).group("Run"));
   app.add_text("--machine", "MACHINE", command.machine,
                "Predict times for: here, a name of `headroom machines`, or a file (here with "
                "--measure, if it is calibrated)")

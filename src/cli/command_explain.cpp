@@ -30,6 +30,8 @@ struct ExplainOptions {
   std::string machine;
   OutputOptions output;
   std::optional<std::int64_t> new_tokens;
+  std::vector<Option> figure_only;  ///< that choose a figure, or another report on it
+  std::vector<Option> new_tokens_only;
   Subject subject = Subject::flops;
   bool steps = false;
   bool measured = false;
@@ -98,11 +100,46 @@ Explained run_crossovers(const ExplainOptions& options) {
   return explained(report, options);
 }
 
+/// Throws Error{invalid_input} for a policy or scales of the KV-cache that the report does not
+/// show.
+void refuse_unread_policy(const ExplainOptions& options) {
+  if (!asks_for_policy(options.kv_cache) || options.crossovers) return;
+  const auto refuse = [](const std::string& report, const char* hint) {
+    throw_invalid_input(
+        fmt::format("the policy and the scales of a KV-cache have no effect on {}", report), hint);
+  };
+  if (options.subject != Subject::kv) {
+    refuse(fmt::format("--what {}", name_of(options.subject)),
+           "choose --what kv, or leave them out");
+  }
+  if (options.claim) refuse("--claim", "leave out one of them");
+  if (options.steps || options.measured) {
+    refuse(options.steps ? "--steps" : "--measured", "leave out one of them");
+  }
+}
+
+/// Throws Error{invalid_input} for options that the report asked for does not read.
+void refuse_options_without_effect(const ExplainOptions& options) {
+  if (options.crossovers) {
+    refuse_given(options.figure_only,
+                 "has no effect on --crossovers, which compares costs of its own",
+                 "leave out one of them");
+  }
+  const bool other = options.claim || options.steps || options.measured;
+  if (!other) return;
+  const char* const report = options.claim ? "--claim" : options.steps ? "--steps" : "--measured";
+  refuse_given(options.new_tokens_only,
+               fmt::format("has no effect on {}, which is about the cache of this pass", report),
+               "leave out one of them");
+}
+
 Explained explain_once(const ExplainOptions& options, int& status) {
   if (!options.crossovers && !options.machine.empty()) {
     throw_invalid_input("--machine applies only to --crossovers",
                         "add --crossovers, or leave it out");
   }
+  refuse_options_without_effect(options);
+  refuse_unread_policy(options);
   if (options.crossovers) return run_crossovers(options);
   if (options.claim) return run_claim(options, status);
   if (options.steps || options.measured) return run_steps(options);
@@ -136,20 +173,19 @@ void add_explain(Command root, int& status) {
       {"params", Subject::params}, {"activations", Subject::activations},
       {"kv", Subject::kv},         {"training", Subject::training},
       {"states", Subject::states}};
-  add_choice(command, "--what,-w", options->subject, subjects, "Figure to explain (flops)");
+  const Option what =
+      add_choice(command, "--what,-w", options->subject, subjects, "Figure to explain (flops)");
   const Option steps = command.add_flag(
       "--steps", options->steps, "Derive step by step: shapes, product, count, subtotals, total");
   const Option measured =
       command.add_flag("--measured", options->measured,
                        "Also run the model once and show its counts beside the steps");
   const char* const claim = "--claim";
-  command
-      .add_text(
-          claim, "N",
-          [options, claim](const std::string& word) { options->claim = parse_claim(claim, word); },
-          "Explain another tool's figure as headroom's plus or minus named terms")
-      .excludes(steps)
-      .excludes(measured);
+  Option claimed = command.add_text(
+      claim, "N",
+      [options, claim](const std::string& word) { options->claim = parse_claim(claim, word); },
+      "Explain another tool's figure as headroom's plus or minus named terms");
+  claimed.excludes(steps).excludes(measured);
   command
       .add_flag("--crossovers", options->crossovers,
                 "List the lengths and batches at which one cost overtakes another")
@@ -158,10 +194,12 @@ void add_explain(Command root, int& status) {
   command.add_text(
       "--machine", "MACHINE", [options](const std::string& name) { options->machine = name; },
       "With --crossovers: adds the batch at which a decode step becomes compute-bound");
-  add_count(
+  const Option new_tokens = add_count(
       command, "--new-tokens", kNewTokens,
       [options](std::int64_t count) { options->new_tokens = count; },
       "With --what kv: adds the cache after generating N tokens");
+  options->figure_only = {what, claimed, new_tokens};
+  options->new_tokens_only = {new_tokens};
   add_workload_options(command, options->request, options->kv_cache, options->variations);
   add_output_options(command, options->output);
   command.set_footer(

@@ -129,6 +129,14 @@ void refuse_trace(const FitCommand& fit) {
   }
 }
 
+/// Throws Error{invalid_input} for a host of a training step.
+void refuse_trained_split(const FitCommand& fit) {
+  if (fit.options.query.purpose != Purpose::train) return;
+  refuse_given(fit.split.all, "applies only to serving, for which a host holds a part of the model",
+               "leave it out; --offload and --cpu-offloading-num-layers keep a part of training in "
+               "host memory");
+}
+
 /// Throws Error{invalid_input} for groups without states to shard.
 void refuse_zero_ranks(const FixedDegrees& fixed) {
   if (fixed.step.zero_ranks == 0 || fixed.zero.value_or(Zero::none) != Zero::none) return;
@@ -147,6 +155,7 @@ void run_fit(FitCommand& fit, const Command& command, int& status) {
   PlanOptions& options = fit.options;
   refuse_ignored_options(options);
   refuse_zero_ranks(options.fixed);
+  refuse_trained_split(fit);
   // The options that compare machines ask for all of them, not for the user's.
   if (std::ranges::none_of(fit.choice.all, &Option::is_given)) fill_in_machine(options.machine);
   refuse_trace(fit);

@@ -43,6 +43,14 @@ void measure_each(MeasureCommand& command, const std::function<Measured()>& meas
   if (output) output->write(joined.text(), notes);
 }
 
+/// Throws for the first model that cannot run: those before it would run in vain.
+void require_models(const MeasureCommand& command) {
+  if (command.models.size() == 1) return;  // nothing runs before it is read
+  for (const std::string& model : command.models) {
+    measured::require_runnable(command.reading.load(model).spec);
+  }
+}
+
 void run_measure(MeasureCommand& command) {
   refuse_ignored_options(command.run, command.options.phase);
   // Opened before any thread starts, since they count later threads only.
@@ -57,6 +65,7 @@ void run_measure(MeasureCommand& command) {
     throw_invalid_input("--save-output writes the outputs of one model",
                         "measure the models one by one");
   }
+  require_models(command);
   if (command.plan.devices() == 1) {
     require_one_process(command.plan, command.options);
     measure_each(

@@ -17,10 +17,21 @@ struct ModelsCommand {
   OutputOptions output;
 };
 
-LocalFit fit_of(const LocalModel& model, PlanOptions options) {
+/// Notes a context that memory holds, but for which the model was not trained.
+void note_positions(const LocalModel& model, const PlanQuestion& question,
+                    std::vector<std::string>& notes) {
+  const std::int64_t trained = question.model.spec.position.max_position_embeddings;
+  const std::int64_t asked = question.load.seq_len;
+  if (trained == 0 || asked <= trained) return;
+  notes.push_back(fmt::format("{}: the model has {} positions, fewer than --seq {}", model.name,
+                              trained, asked));
+}
+
+LocalFit fit_of(const LocalModel& model, PlanOptions options, std::vector<std::string>& notes) {
   options.model = model.path;
   const FitReport report =
       make_fit_report(question_of(options, SpeedNeed::optional), request_of(options));
+  note_positions(model, report.question, notes);
   return {report.result.figures.memory.total(), report.result.fits, report.result.largest_context};
 }
 
@@ -29,7 +40,7 @@ void add_fits(const PlanOptions& options, LocalModelsReport& report) {
   report.machine = options.machine;
   for (LocalModelSummary& summary : report.models) {
     try {
-      summary.fit = fit_of(summary.model, options);
+      summary.fit = fit_of(summary.model, options, report.notes);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::internal) throw;
       report.notes.push_back(fmt::format("{}: {}", summary.model.name, error.what()));

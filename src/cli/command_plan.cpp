@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "headroom/error.h"
 #include "plan_command.h"
 #include "processes.h"
 #include "progress.h"
@@ -12,11 +13,26 @@
 
 namespace headroom::cli {
 
+namespace {
+
+/// Throws Error{invalid_input} for another --phase.
+void set_purpose(Purpose purpose, const char* flag, PlanOptions& options) {
+  const bool contradicts = options.phase->is_given() && options.query.purpose != purpose;
+  if (contradicts) {
+    throw_invalid_input(
+        fmt::format("{} contradicts --phase {}", flag, name_of(options.query.purpose)),
+        "leave one of the two out");
+  }
+  options.query.purpose = purpose;
+  count_as_given({"phase"});
+}
+
+}  // namespace
+
 SearchSpace prepare(PlanCommand& command) {
   PlanOptions& options = command.options;
-  if (command.train) options.query.purpose = Purpose::train;
-  if (command.serve) options.query.purpose = Purpose::serve;
-  if (command.train || command.serve) count_as_given({"phase"});
+  if (command.train) set_purpose(Purpose::train, "--train", options);
+  if (command.serve) set_purpose(Purpose::serve, "--serve", options);
   refuse_ignored_options(options);
   fill_in_machine(options.machine);
   fill_in_threads(command.threads);
@@ -47,9 +63,7 @@ void plan_on_one_process(PlanCommand& command, int& status) {
   ReportOutput output(command.options.output);
   SearchSpace space = prepare(command);
   ProgressBar bar;
-  space.progress = [&bar](double fraction) {
-    bar.show(fraction, fmt::format("searching plans {:.0f} %", 100 * fraction));
-  };
+  space.progress = [&bar](double fraction) { bar.show(fraction, searching_text(fraction)); };
   PlanReport report = make_plan_report(question_of(command.options), std::move(space));
   write_report(command, std::move(report), output, status);
 }

@@ -12,6 +12,7 @@
 #include "headroom/error.h"
 #include "json_text.h"
 #include "output.h"
+#include "progress.h"
 #include "serve_command.h"
 #include "serve_options.h"
 #include "user_settings.h"
@@ -201,12 +202,18 @@ ServeReport report_of(ServeCommand& command) {
   return make_serve_report(std::move(question), options.fixed, devices_of(command));
 }
 
+ServeMachinesReport machines_report(ServeCommand& command) {
+  ProgressBar bar;
+  return make_serve_machines_report(
+      questions_of(command), command.options.fixed, devices_of(command),
+      [&bar](double fraction) { bar.show(fraction, searching_text(fraction)); });
+}
+
 void run_machines(ServeCommand& command, int& status) {
   const PlanOptions& options = command.options;
   ReportOutput output(options.output);
   require_comparable(command);
-  const ServeMachinesReport report =
-      make_serve_machines_report(questions_of(command), options.fixed, devices_of(command));
+  const ServeMachinesReport report = machines_report(command);
   const bool met = !report.machines.empty() && report.machines.front().plans.front().verdict.met();
   if (!met) status = 1;
   output.write(render(report, render_options(options.output, Detail::summary)), report.notes);

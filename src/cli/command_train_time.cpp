@@ -10,7 +10,9 @@
 #include "output.h"
 #include "own_machine.h"
 #include "plan_options.h"
+#include "progress.h"
 #include "user_settings.h"
+#include "with_noun.h"
 
 namespace headroom::cli {
 namespace {
@@ -45,6 +47,13 @@ double parse_amount(const std::string& names, const std::string& text, bool with
   return amount;
 }
 
+TrainTimeReport searched_report(PlanQuestion question, const TrainTimeCommand& command) {
+  ProgressBar bar;
+  return make_train_time_report(
+      std::move(question), command.options.fixed, command.budget,
+      [&bar](double fraction) { bar.show(fraction, searching_text(fraction)); });
+}
+
 void run_train_time(TrainTimeCommand& command) {
   PlanOptions& options = command.options;
   refuse_ignored_options(options);
@@ -54,16 +63,15 @@ void run_train_time(TrainTimeCommand& command) {
   std::vector<std::string> notes = question.notes;
   if (!options.batch_size) {
     question.load.batch_size = std::max<std::int64_t>(1, kStepTokens / question.load.seq_len);
-    notes.push_back(fmt::format(
-        "a step has {} sequences (16 Mi tokens, as Llama 3 405B); change it with --batch",
-        question.load.batch_size));
+    notes.push_back(
+        fmt::format("a step has {} (16 Mi tokens, as Llama 3 405B); change it with --batch",
+                    detail::with_noun(question.load.batch_size, "sequence")));
   }
   const MachineProfile machine = machine_named(options.machine, default_backend());
   if (const auto* sheet = std::get_if<DatasheetRates>(&machine.rates); !command.budget.power_w) {
     if (sheet != nullptr) command.budget.power_w = sheet->power_w;
   }
-  const TrainTimeReport report =
-      make_train_time_report(std::move(question), options.fixed, command.budget);
+  const TrainTimeReport report = searched_report(std::move(question), command);
   const double step_tokens = static_cast<double>(report.question.load.batch_size) *
                              static_cast<double>(report.question.load.seq_len);
   if (step_tokens > report.budget.tokens) {

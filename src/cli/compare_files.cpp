@@ -34,19 +34,16 @@ std::vector<Option> given_options(const CompareCommand& command,
   return found;
 }
 
-/// Throws Error{invalid_input} for options of a processor's profile with a machine of rates.
-void refuse_profile_options(const MachineProfile& machine, const CompareCommand& command) {
-  if (std::holds_alternative<MeasuredRates>(machine.rates)) return;
-  refuse_given(given_options(command, {"--threads", "--backend"}),
-               fmt::format("has no effect on {}, which no calibration measured", machine.name),
-               "leave it out");
+/// Throws Error{invalid_input} for options whose values the file states.
+void refuse_stated(const std::vector<Option>& options) {
+  refuse_given(options, "is stated by the imported file", "leave it out");
 }
 
 /// Throws Error{invalid_input} for a given option whose value the file states.
 void refuse_stated_options(const RunIdentity& identity, const CompareCommand& command) {
   const auto refuse = [&](bool is_stated, std::string_view name) {
     if (!is_stated) return;
-    refuse_given(given_options(command, {name}), "is stated by the imported file", "leave it out");
+    refuse_stated(given_options(command, {name}));
   };
   refuse(identity.phase.has_value(), "--phase");
   refuse(identity.batch_size.has_value(), "--batch");
@@ -54,6 +51,21 @@ void refuse_stated_options(const RunIdentity& identity, const CompareCommand& co
   refuse(identity.enc_seq_len.has_value(), "--enc-seq");
   refuse(identity.past_len.has_value(), "--past");
   refuse(identity.new_tokens.has_value(), "--new-tokens");
+}
+
+/// A processor's profile has times by number of threads: those that ran. Throws
+/// Error{invalid_input} for options of a profile with a machine of rates.
+void apply_threads(const RunIdentity& identity, const MachineProfile& machine,
+                   CompareCommand& command) {
+  if (!std::holds_alternative<MeasuredRates>(machine.rates)) {
+    refuse_given(given_options(command, {"--threads", "--backend"}),
+                 fmt::format("has no effect on {}, which no calibration measured", machine.name),
+                 "leave it out");
+    return;
+  }
+  if (!identity.threads) return;
+  refuse_stated(given_options(command, {"--threads"}));
+  command.run.threads = static_cast<int>(*identity.threads);
 }
 
 /// All requests of an offline run come at once; the options may say how many ran together.
@@ -97,7 +109,7 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   WorkloadRequest request = command.request;
   request.phase = first_pass(command.run.phase);
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
-  refuse_profile_options(machine, command);
+  apply_threads(measured.identity, machine, command);
   Model model = command.reading.load(command.subjects.front());
   if (command.run.phase == MeasuredPhase::generate) {
     require_generates(model.spec);

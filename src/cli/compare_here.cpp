@@ -18,6 +18,7 @@
 #include "standard_streams.h"
 #include "stored_gemms.h"
 #include "user_settings.h"
+#include "with_noun.h"
 
 namespace headroom::cli {
 namespace {
@@ -191,8 +192,9 @@ Comparison compare_here(const CompareCommand& command) {
   if (measured.disturbance.empty()) measured.disturbance = disturbance_of(watched.report);
   report.time = corrected_for_drift(*std::move(report.time), samples, watched.drifts);
   Comparison comparison = compare(predicted_run(report), measured, command.options);
-  comparison.machine = fmt::format("{} · {} thread{} · {}", machine.name, run.threads,
-                                   run.threads == 1 ? "" : "s", machine.context.backend);
+  comparison.machine =
+      fmt::format("{} · {} · {}", machine.name, detail::with_noun(run.threads, "thread"),
+                  machine.context.backend);
   comparison.drift = watched.report;
   comparison.context = measurement.context;
   comparison.interrupted = measurement.interrupted;

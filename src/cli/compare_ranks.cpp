@@ -15,6 +15,7 @@
 #include "replicas.h"
 #include "run_options.h"
 #include "user_settings.h"
+#include "with_noun.h"
 
 namespace headroom::cli {
 namespace {
@@ -347,9 +348,9 @@ Comparison comparison_of(const CompareCommand& command, const PreparedRanks& pre
   Comparison comparison = compare(predicted, measured, options);
   comparison.ranks = forecast.compared(phase);
   const int threads = prepared.run.threads;
-  comparison.machine = fmt::format("{} · {} processes · {} thread{} each · {}",
-                                   prepared.machine.name, command.plan.devices(), threads,
-                                   threads == 1 ? "" : "s", prepared.machine.context.backend);
+  comparison.machine =
+      fmt::format("{} · {} processes · {} each · {}", prepared.machine.name, command.plan.devices(),
+                  detail::with_noun(threads, "thread"), prepared.machine.context.backend);
   comparison.drift = forecast.drift_of_first();
   comparison.context = measurement.context;
   comparison.notes.insert(comparison.notes.end(), prepared.notes.begin(), prepared.notes.end());

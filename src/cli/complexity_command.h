@@ -30,11 +30,14 @@ struct ComplexityCommand {
   std::optional<AttentionImplementation> attention;
   bool measures = false;
   RunPlan plan;
+  std::vector<Option> run_only;        ///< of measured runs
+  std::vector<Option> processor_only;  ///< of measured runs, or of a machine that was calibrated
   std::string machine;  ///< empty: this one if it is calibrated and runs are measured
   OutputOptions output;
 };
 
-/// The profile for predicted times; empty if none was named and this machine has none.
+/// The profile for predicted times; empty if none was named and this machine has none. Throws
+/// Error{invalid_input} for options that have no effect on it.
 [[nodiscard]] std::optional<MachineProfile> machine_of(const ComplexityCommand& command);
 
 [[nodiscard]] ComplexityReport study_layers(const ComplexityCommand& command);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "headroom/error.h"
 #include "interruption.h"
@@ -105,15 +106,20 @@ class TaskRunner {
                              [](int, int) { return !is_interrupted(); });
   }
 
-  /// Why a task would take too long, extrapolated from the one before it in its series; empty if it
-  /// would not.
-  [[nodiscard]] std::string too_long(std::size_t i) const {
-    if (i == 0 || tasks_[i - 1].series != tasks_[i].series) return {};
-    const RunResult& before = runs_.results[i - 1];
+  /// Why a task would take too long, extrapolated from the last one of its series that ran; empty
+  /// if it would not. One after a task that failed is not tried.
+  [[nodiscard]] std::string too_long(std::size_t i) {
+    std::size_t last = i;
+    do {
+      if (last == 0 || tasks_[last - 1].series != tasks_[i].series) return {};
+      --last;
+    } while (estimated_.contains(last));
+    const RunResult& before = runs_.results[last];
     if (!before.was_run()) return before.skipped;
     // Longer sequences use the processor at least as well, so time grows at most as FLOPs do.
-    const double estimate = before.fastest_s() * tasks_[i].flops / tasks_[i - 1].flops;
+    const double estimate = before.fastest_s() * tasks_[i].flops / tasks_[last].flops;
     if (estimate <= plan_.most_seconds) return {};
+    estimated_.insert(i);
     return fmt::format("may take {:.1f} s, more than --most-seconds {:g}", estimate,
                        plan_.most_seconds);
   }
@@ -128,7 +134,8 @@ class TaskRunner {
   std::span<const RunTask> tasks_;
   RunPlan plan_;
   TaskRuns runs_;
-  std::optional<Error> failure_;  ///< the first
+  std::set<std::size_t> estimated_;  ///< tasks that would take too long
+  std::optional<Error> failure_;     ///< the first
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "calibrate/last_cache.h"
 #include "complexity_command.h"
@@ -21,6 +22,15 @@ TimeRequest study_time_request(const ComplexityCommand& command, const MachinePr
   request.opaque_layout = command.plan.backend == measured::Backend::onednn;
   request.computes_in_float32 = has_own_kernels(machine);
   return request;
+}
+
+/// Throws Error{invalid_input} for options of a processor's profile with a datasheet, unless runs
+/// are measured, too.
+void refuse_unmeasured(const ComplexityCommand& command, const MachineProfile& machine) {
+  if (command.measures || std::holds_alternative<MeasuredRates>(machine.rates)) return;
+  refuse_given(command.processor_only,
+               fmt::format("has no effect on {}, which no calibration measured", machine.name),
+               "leave it out");
 }
 
 AttentionImplementation attention_of(const ComplexityCommand& command, const ModelSpec& spec) {
@@ -208,7 +218,11 @@ std::string_view name_of(Study study) noexcept {
 
 std::optional<MachineProfile> machine_of(const ComplexityCommand& command) {
   const measured::Backend backend = command.plan.backend;
-  if (!command.machine.empty()) return machine_named(command.machine, backend);
+  if (!command.machine.empty()) {
+    MachineProfile machine = machine_named(command.machine, backend);
+    refuse_unmeasured(command, machine);
+    return machine;
+  }
   if (!command.measures) return std::nullopt;
   auto own = stored_profile(backend);
   const bool holds = own && mismatch(*own, backend).empty();

@@ -32,7 +32,7 @@ const char* first_given(std::span<const GivenOption> options) {
 /// The first given option that describes one machine or one plan; nullptr if there is none.
 const char* option_of_one_machine(const PlanOptions& options) {
   const FixedDegrees& fixed = options.fixed;
-  const std::array<GivenOption, 7> given{{
+  const std::array<GivenOption, 12> given{{
       {options.engine.has_value(), "--engine"},
       {fixed.tensor.has_value(), "--tp"},
       {fixed.sequence.has_value(), "--sp"},
@@ -40,6 +40,11 @@ const char* option_of_one_machine(const PlanOptions& options) {
       {fixed.data.has_value(), "--dp"},
       {fixed.context.has_value(), "--cp"},
       {fixed.expert.has_value(), "--ep"},
+      {fixed.interleave.has_value(), "--interleave"},
+      {fixed.expert_tensor == ExpertTensor::whole, "--etp 1"},
+      {fixed.expert_exchange == ExpertExchange::by_node, "--expert-exchange by-node"},
+      {options.query.expert_imbalance != 1, "--expert-imbalance"},
+      {fixed.batch_overlap == BatchOverlap::two_batches, "--two-batch-overlap"},
   }};
   const char* const first = first_given(given);
   return first == nullptr ? option_of_rates(options) : first;

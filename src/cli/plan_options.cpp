@@ -45,8 +45,9 @@ void add_bandwidth(Command command, const std::string& names, std::optional<doub
 
 void add_purpose(Command command, PlanOptions& options) {
   const Choices<Purpose> purposes{{"serve", Purpose::serve}, {"train", Purpose::train}};
-  add_choice(command, "--phase", options.query.purpose, purposes, "Serve or train (serve)")
-      .group(kLoadGroup);
+  options.phase =
+      add_choice(command, "--phase", options.query.purpose, purposes, "Serve or train (serve)")
+          .group(kLoadGroup);
 }
 
 /// Help of the options of a load.

@@ -48,6 +48,7 @@ struct PlanOptions {
   std::vector<Option> training_only;
   std::vector<Option> serving_only;
   std::vector<Option> adapter_only;
+  std::optional<Option> phase;            ///< empty: the command has one purpose
   std::optional<Option> served_adapters;  ///< their number; empty: the command serves none
 };
 

@@ -11,6 +11,7 @@
 #include "headroom/storage.h"
 #include "own_machine.h"
 #include "plan_options.h"
+#include "with_noun.h"
 
 namespace headroom::cli {
 namespace {
@@ -344,9 +345,9 @@ PlanRequest request_of(const PlanOptions& options) {
   plan.data = fixed.data.value_or(std::max<std::int64_t>(1, options.count.value() / used));
   if (plan.devices() != options.count.value()) {
     throw_invalid_input(
-        fmt::format("--tp {} × --pp {} × --dp {} × --cp {} is {} devices, but --count is {}",
-                    plan.tensor, plan.pipeline, plan.data, plan.context, plan.devices(),
-                    options.count.value()),
+        fmt::format("--tp {} × --pp {} × --dp {} × --cp {} is {}, but --count is {}", plan.tensor,
+                    plan.pipeline, plan.data, plan.context,
+                    detail::with_noun(plan.devices(), "device"), options.count.value()),
         fmt::format("use --count {}, or other degrees", plan.devices()));
   }
   request.choice.recompute = fixed.recompute.value_or(Recomputation{});

@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "with_noun.h"
+
 namespace headroom::cli {
 namespace {
 
@@ -33,7 +35,8 @@ Wording zero_groups(const PlanViolation& violation) {
                         ranks, plan.expert),
             fmt::format("choose --zero-ranks as a multiple of {}", unit)};
   }
-  return {fmt::format("--zero-ranks {} does not divide {} replicas", ranks, plan.replicas()),
+  return {fmt::format("--zero-ranks {} does not divide {}", ranks,
+                      detail::with_noun(plan.replicas(), "replica")),
           "choose a divisor of --dp × --cp"};
 }
 
@@ -85,8 +88,8 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::sequence_trains:
       return training_only("--sp");
     case PlanRule::sequence_length:
-      return {fmt::format("--tp {} × --cp {} does not divide a sequence of {} tokens", plan.tensor,
-                          plan.context, limits.seq_len),
+      return {fmt::format("--tp {} × --cp {} does not divide a sequence of {}", plan.tensor,
+                          plan.context, detail::with_noun(limits.seq_len, "token")),
               fmt::format("choose --seq as a multiple of {}, or leave out --sp",
                           plan.tensor * plan.context)};
     case PlanRule::pipeline_trains:
@@ -95,8 +98,8 @@ Wording wording_of(const PlanViolation& violation) {
           "in a decode step",
           "leave out --pp, or use --phase train"};
     case PlanRule::pipeline_layers:
-      return {fmt::format("--pp {} needs {} layers; the model has {}", plan.pipeline, plan.pipeline,
-                          limits.layers.total()),
+      return {fmt::format("--pp {} needs {} layers, and the model has {}", plan.pipeline,
+                          plan.pipeline, limits.layers.total()),
               "choose fewer stages"};
     case PlanRule::pipeline_separable_layers:
       return {
@@ -124,6 +127,11 @@ Wording wording_of(const PlanViolation& violation) {
       return training_only("--cp");
     case PlanRule::context_one_stack:
       return {"--cp shards one sequence, and an encoder-decoder has two", "leave out --cp"};
+    case PlanRule::context_without_state:
+      return {
+          "--cp does not divide layers that carry a state from token to token, nor attention in "
+          "local windows",
+          "leave out --cp"};
     case PlanRule::context_fused_attention:
       return {"--cp requires fused attention in every layer",
               "add --attention fused, or leave out --cp"};
@@ -156,6 +164,8 @@ Wording wording_of(const PlanViolation& violation) {
     case PlanRule::exchange_experts:
       return {"--expert-exchange requires routed experts, and this model has none",
               "leave out --expert-exchange"};
+    case PlanRule::whole_experts:
+      return {"--etp 1 requires routed experts, and this model has none", "leave out --etp"};
     case PlanRule::overlap_experts:
       if (limits.experts == 0) {
         return {"--two-batch-overlap hides the exchange with experts, and this model has none",
@@ -184,8 +194,9 @@ Wording wording_of(const PlanViolation& violation) {
           "none",
           "add --tp and --sp, or leave out --tp-comm-overlap"};
     case PlanRule::offload_layers_count:
-      return {fmt::format("--cpu-offloading-num-layers {} must be less than {} layers",
-                          violation.choice.step.offload_layers, limits.layers.total()),
+      return {fmt::format("--cpu-offloading-num-layers {} must be less than {}",
+                          violation.choice.step.offload_layers,
+                          detail::with_noun(limits.layers.total(), "layer")),
               "choose fewer layers: the last one's activations stay on the device"};
     case PlanRule::offload_layers_pipeline:
       return {"--cpu-offloading-num-layers does not apply to a pipeline",
@@ -215,6 +226,13 @@ Wording wording_of(const PlanViolation& violation) {
           fmt::format("--micro-batch {} exceeds the sequences of a replica: --batch {} / --dp {}",
                       violation.choice.micro_batch, violation.load.batch_size, plan.data),
           "choose a smaller --micro-batch, or a larger --batch"};
+    case PlanRule::busy_replicas:
+      return {
+          fmt::format("{} {} at least {} sequences, and --batch is {}",
+                      detail::with_noun(plan.data, "replica"), plan.data == 1 ? "needs" : "need",
+                      plan.data * (limits.training ? violation.choice.micro_batch : 1),
+                      violation.load.batch_size),
+          "choose a larger --batch, or fewer replicas (--dp)"};
     case PlanRule::recompute_interval_positive:
       return below_one("--recompute every", violation.choice.recompute.every);
     case PlanRule::interleave_micro_batches:
@@ -230,6 +248,16 @@ Wording wording_of(const PlanViolation& violation) {
 Error with_options(const IllegalPlan& error) {
   const Wording wording = wording_of(error.violation());
   return {error.code(), wording.message, error.where(), wording.hint};
+}
+
+Error with_options(const NoLegalPlan& error) {
+  std::string rules;
+  for (const PlanViolation& violation : error.violations()) {
+    rules += fmt::format("{}{}", rules.empty() ? ": " : "; ", wording_of(violation).message);
+  }
+  const bool one = error.violations().size() == 1;
+  const std::string hint = one ? wording_of(error.violations().front()).hint : error.hint();
+  return {error.code(), error.question() + rules, error.where(), hint};
 }
 
 }  // namespace headroom::cli

@@ -7,5 +7,7 @@ namespace headroom::cli {
 
 /// The error with the options in its message and hint.
 [[nodiscard]] Error with_options(const IllegalPlan& error);
+/// Likewise, with the hint of its rule, if it names one alone.
+[[nodiscard]] Error with_options(const NoLegalPlan& error);
 
 }  // namespace headroom::cli

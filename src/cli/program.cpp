@@ -83,6 +83,8 @@ Error current_error() {
     throw;
   } catch (const IllegalPlan& error) {
     return with_options(error);
+  } catch (const NoLegalPlan& error) {
+    return with_options(error);
   } catch (const Error& error) {
     return error;
   } catch (const std::filesystem::filesystem_error& error) {

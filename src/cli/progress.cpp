@@ -34,6 +34,10 @@ std::string time_left(double fraction, double elapsed_s) {
   return fmt::format(" · {:.0f} min left", std::ceil(left_s / kMinute));
 }
 
+std::string searching_text(double fraction) {
+  return fmt::format("searching plans {:.0f} %", 100 * fraction);
+}
+
 ProgressBar::~ProgressBar() {
   try {
     clear_progress();

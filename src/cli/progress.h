@@ -17,6 +17,9 @@ void clear_progress();
 /// while too little is done to tell.
 [[nodiscard]] std::string time_left(double fraction, double elapsed_s);
 
+/// The text of a search for plans.
+[[nodiscard]] std::string searching_text(double fraction);
+
 /// A bar of work whose steps take alike, with the time that is left. Erased at the end.
 class ProgressBar {
  public:

@@ -32,6 +32,8 @@ std::string option_of(Setting setting) {
       return "--attention";
     case Setting::logits:
       return "--logits";
+    case Setting::latent:
+      return "--latent";
     case Setting::recompute:
       return "--recompute";
     case Setting::kernels:

@@ -1,5 +1,7 @@
 #include "split_options.h"
 
+#include <fmt/format.h>
+
 #include <type_traits>
 #include <utility>
 
@@ -22,9 +24,19 @@ HostRates own_host(DType dtype) {
   return host;
 }
 
+/// Throws Error{invalid_input} for a device with memory of its own.
+void require_host(const MachineProfile& machine, DType dtype) {
+  if (device_rates(machine, Purpose::serve, dtype).in_host_memory) return;
+  throw_invalid_input(
+      fmt::format("--host: {} is a device with its own memory, not a host", machine.name),
+      "name the machine that the device is in, such as epyc-9654, or give --host-memory");
+}
+
 HostRates named_host(const std::string& name, DType dtype) {
   if (name == "here") return own_host(dtype);
-  return host_rates(machine_named(name, default_backend()), dtype);
+  const MachineProfile machine = machine_named(name, default_backend());
+  require_host(machine, dtype);
+  return host_rates(machine, dtype);
 }
 
 /// The host, on the link of `device` if none is given.

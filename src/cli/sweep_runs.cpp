@@ -11,6 +11,7 @@
 #include "own_machine.h"
 #include "standard_streams.h"
 #include "user_settings.h"
+#include "with_noun.h"
 
 namespace headroom::cli {
 namespace {
@@ -165,7 +166,7 @@ void write_end(const SweepCommand& command, const SweepWriter& writer,
 
 bool show_rows(ProgressBar& bar, Integer rows, Integer size) {
   return bar.show(static_cast<double>(rows) / static_cast<double>(size),
-                  fmt::format("{} rows", with_separators(rows)));
+                  detail::with_noun_grouped(rows, "row"));
 }
 
 void sweep_to_page(const SweepCommand& command) {
@@ -206,8 +207,8 @@ void sweep_on_one_process(const SweepCommand& command) {
   clear_progress();
   if (rows < prepared.rows) {
     const std::string partial = stream.finish_partial();
-    prepared.notes.push_back(fmt::format("interrupted after {} of {} rows{}", with_separators(rows),
-                                         with_separators(prepared.rows),
+    prepared.notes.push_back(fmt::format("interrupted after {} of {}{}", with_separators(rows),
+                                         detail::with_noun_grouped(prepared.rows, "row"),
                                          partial.empty() ? "" : ", which are in " + partial));
   } else {
     stream.finish();

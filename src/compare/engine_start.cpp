@@ -147,7 +147,7 @@ void predict_llama_cpp(const Model& model, const EngineLog& log, ComparedRun& ru
   request.batch_size = log.sequences.value_or(1);
   request.past_len = log.context.value_or(kUsualContext) - 1;
   request.dtype = DType::float16;
-  request.latent = log.latent;
+  if (has_latent_attention(model.spec)) request.latent = log.latent;
   request.attention = AttentionImplementation::fused;
   const Workload workload = resolve(request, model.spec);
   const Graph graph = build_graph(model.spec, graph_options(workload));

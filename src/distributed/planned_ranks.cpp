@@ -8,6 +8,7 @@
 
 #include "headroom/error.h"
 #include "headroom/plan.h"
+#include "with_noun.h"
 
 namespace headroom::distributed {
 namespace {
@@ -72,8 +73,8 @@ void require_replicas_run(const ParallelPlan& plan, const Workload& workload) {
   if (plan.data == 1) return;
   if (workload.batch_size % plan.data != 0) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("{} replicas do not share a batch of {} sequence{} evenly", plan.data,
-                            workload.batch_size, workload.batch_size == 1 ? "" : "s"),
+                fmt::format("{} replicas do not share a batch of {} evenly", plan.data,
+                            detail::with_noun(workload.batch_size, "sequence")),
                 {}, fmt::format("choose a batch that is a multiple of {}", plan.data));
   }
   if (workload.images.totals.images > 0 || workload.audio.totals.segments > 0) {
@@ -88,8 +89,8 @@ void require_experts_run(const ParallelPlan& plan) {
   if (plan.expert == 1) return;
   if (plan.expert_replicas() % plan.expert != 0) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("expert parallelism {} does not divide {} replica{}", plan.expert,
-                            plan.expert_replicas(), plan.expert_replicas() == 1 ? "" : "s"),
+                fmt::format("expert parallelism {} does not divide {}", plan.expert,
+                            detail::with_noun(plan.expert_replicas(), "replica")),
                 {}, fmt::format("run {} replicas, or a multiple", plan.expert));
   }
   const bool divided = plan.tensor > 1 && plan.expert_tensor == ExpertTensor::divided;
@@ -164,8 +165,8 @@ void require_micro_batches_run(std::int64_t micro_batch, const ParallelPlan& pla
   const std::int64_t sequences = workload.batch_size / plan.data;
   if (sequences % micro_batch != 0) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("micro-batches of {} do not divide the {} sequence{} of a pipeline",
-                            micro_batch, sequences, sequences == 1 ? "" : "s"),
+                fmt::format("micro-batches of {} do not divide the {} of a pipeline", micro_batch,
+                            detail::with_noun(sequences, "sequence")),
                 {},
                 fmt::format("choose a batch that is a multiple of {}", micro_batch * plan.data));
   }
@@ -180,9 +181,9 @@ PlannedRank::PlannedRank(Processes& processes, const ParallelPlan& plan) {
   const std::int64_t ranks = processes.world().size();
   if (ranks != plan.devices()) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("the plan {} needs {} processes, and {} run", describe(plan),
+                fmt::format("the plan {} needs {} processes, not {}", describe(plan),
                             plan.devices(), ranks),
-                {}, fmt::format("start it with: mpirun -n {} headroom measure …", plan.devices()));
+                {}, fmt::format("start it with: mpirun -n {} headroom …", plan.devices()));
   }
   const std::int64_t rank = processes.world().rank();
   context_.tensor = {plan.tensor, rank % plan.tensor};

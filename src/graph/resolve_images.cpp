@@ -25,7 +25,7 @@ std::int64_t tokens_with_towers(const WorkloadRequest& request, const Workload& 
   const std::size_t runs = images.tilings.empty() ? images.grids.size() : images.tilings.size();
   const std::int64_t least =
       visual + heard + static_cast<std::int64_t>(runs) + workload.audio.count;
-  const std::int64_t tokens = request.seq_len.value_or(visual + heard + text);
+  const std::int64_t tokens = request.seq_len.value_or(std::max(visual + heard + text, least));
   if (tokens >= least) return tokens;
   const std::string needed = heard == 0 ? fmt::format("{} visual tokens", visual)
                              : visual == 0

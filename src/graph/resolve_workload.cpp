@@ -212,6 +212,15 @@ void require_logits(const WorkloadRequest& request, const ModelSpec& spec) {
   }
 }
 
+void require_latent_attention(const WorkloadRequest& request, const ModelSpec& spec) {
+  if (request.latent == LatentAttention::absorbed || has_latent_attention(spec)) {
+    return;
+  }
+  throw_invalid_input(
+      fmt::format("{} has no latent attention, so {} has no effect", spec.name, Setting::latent),
+      fmt::format("leave out {}", Setting::latent));
+}
+
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least(Setting::batch_size, request.batch_size, 1);
   require_at_least(Setting::seq_len, request.seq_len.value_or(1), 1);
@@ -235,6 +244,7 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
     refuse_without_training(Setting::kernels);
   }
   require_logits(request, spec);
+  require_latent_attention(request, spec);
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
     throw_invalid_input(fmt::format("{} has no KV-cache in the {} phase, so {} has no effect",
@@ -310,8 +320,18 @@ bool can_generate(const ModelSpec& spec) noexcept {
   return spec.main_stack().causal() && spec.head.language_model.has_value();
 }
 
+bool has_latent_attention(const ModelSpec& spec) {
+  const StackSpec& stack = spec.main_stack();
+  for (std::size_t variant = 0; variant <= stack.variants.size(); ++variant) {
+    if (stack.attention_of(variant).latent) return true;
+  }
+  return false;
+}
+
 WorkloadRequest prompt_request(WorkloadRequest request) {
-  if (!request.logits) request.logits = Logits::last;
+  // A training step is no prompt: callers refuse it, and not for its logits.
+  const bool trains = request.phase == Phase::train;
+  if (!request.logits && !trains) request.logits = Logits::last;
   return request;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "headroom/error.h"
+#include "with_noun.h"
 
 namespace headroom {
 
@@ -39,13 +40,12 @@ const CollectiveTable& table_of(const CollectiveRates& rates, CollectiveKind kin
     return table.kind == kind && table.groups == groups;
   });
   if (found != rates.tables.end()) return *found;
-  throw Error(
-      ErrorCode::invalid_input,
-      fmt::format("{} among {} of {} processes on {} host{} is not calibrated", name_of(kind),
-                  groups.ranks, groups.processes, groups.hosts, groups.hosts == 1 ? "" : "s"),
-      {},
-      fmt::format("calibrate collectives between {} processes, on the same hosts",
-                  groups.processes));
+  throw Error(ErrorCode::invalid_input,
+              fmt::format("{} among {} of {} processes on {} is not calibrated", name_of(kind),
+                          groups.ranks, groups.processes, detail::with_noun(groups.hosts, "host")),
+              {},
+              fmt::format("calibrate collectives between {} processes, on the same hosts",
+                          groups.processes));
 }
 
 CollectiveRates merged(CollectiveRates rates, const CollectiveRates& newer) {

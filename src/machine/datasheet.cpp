@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headroom/machine_profile.h"
+#include "with_noun.h"
 
 namespace headroom {
 
@@ -109,7 +110,7 @@ std::string efficiency_source_of(const DatasheetRates& rates, Purpose purpose, D
   if (reached.origin != EfficiencyOrigin::fitted) return std::string(reached.source);
   const FittedEfficiency& fitted =
       *std::ranges::find(rates.fitted, purpose, &FittedEfficiency::purpose);
-  std::string text = fmt::format("fitted to {} run{}", fitted.runs, fitted.runs == 1 ? "" : "s");
+  std::string text = fmt::format("fitted to {}", detail::with_noun(fitted.runs, "run"));
   const std::size_t named = std::min(kNamed, fitted.fitted_to.size());
   for (std::size_t i = 0; i < named; ++i) {
     const FittingRun& run = fitted.fitted_to[i];

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "headroom/measurement.h"
+#include "with_noun.h"
 
 namespace headroom {
 namespace {
@@ -17,12 +18,12 @@ std::string disturbance_of(const MachineContext& context) {
   const double cpus = context.logical_cpus;
   if (context.other_programs_cpus) {
     if (*context.other_programs_cpus <= kMostUsedByOthers * cpus) return {};
-    return fmt::format("other programs used {:.1f} of {} processors", *context.other_programs_cpus,
-                       context.logical_cpus);
+    return fmt::format("other programs used {:.1f} of {}", *context.other_programs_cpus,
+                       detail::with_noun(context.logical_cpus, "processor"));
   }
   if (context.load_average <= kBusyLoadPerCpu * cpus) return {};
-  return fmt::format("the load average was {:.1f} on {} processors", context.load_average,
-                     context.logical_cpus);
+  return fmt::format("the load average was {:.1f} on {}", context.load_average,
+                     detail::with_noun(context.logical_cpus, "processor"));
 }
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
+#include "with_noun.h"
 
 namespace headroom {
 
@@ -55,8 +56,11 @@ bool computes_in(const MeasuredRates& rates, const ThreadProfile& profile, DType
   });
   if (has_type) {
     throw Error(ErrorCode::invalid_input,
-                fmt::format("{} was not calibrated with {} threads", machine.name, threads), {},
-                fmt::format("calibrate it with 1 and {} threads", threads));
+                fmt::format("{} was not calibrated with {}", machine.name,
+                            detail::with_noun(threads, "thread")),
+                {},
+                threads == 1 ? "calibrate it with 1 thread"
+                             : fmt::format("calibrate it with 1 and {} threads", threads));
   }
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} was not measured in {}", machine.name, name_of(dtype)), {},

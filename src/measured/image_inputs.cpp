@@ -8,6 +8,7 @@
 #include "headroom/tiled_tower.h"
 #include "images.h"
 #include "tile_inputs.h"
+#include "with_noun.h"
 
 namespace headroom::measured {
 namespace {
@@ -103,10 +104,10 @@ TowerInputs read_images(const checkpoint::SafetensorsFile& file, const std::stri
                 "store the pixels of all images");
   }
   if (!sizes.empty() && std::ssize(sizes) != stored.count) {
-    throw Error(
-        ErrorCode::invalid_input,
-        fmt::format("has {} images, but there are {} image_sizes", stored.count, sizes.size()),
-        place, "give one size per image");
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("has {}, but there are {} image_sizes",
+                            detail::with_noun(stored.count, "image"), sizes.size()),
+                place, "give one size per image");
   }
   const std::int64_t floats = stored.channels * stored.size.height * stored.size.width;
   std::vector<float> values(static_cast<std::size_t>(stored.count * floats));

@@ -6,6 +6,7 @@
 
 #include "headroom/error.h"
 #include "safetensors.h"
+#include "with_noun.h"
 
 namespace headroom::measured {
 namespace {
@@ -78,7 +79,7 @@ std::string wanted_frames(const AudioTowerSpec& tower, std::int64_t frames) {
   // The reference's 2-D convolutions read less silence where no segment of a batch is whole.
   const std::int64_t least = tower.embedding.audio->grid_channels > 0 ? segment : 1;
   if (frames >= least) return {};
-  return fmt::format("{} frames or more", least);
+  return detail::with_noun(least, "frame") + " or more";
 }
 
 /// Positions of the first layer's output, and of the last one's.
@@ -224,10 +225,10 @@ ModelInputs read_waveform(std::filesystem::path path, const ModelSpec& spec) {
   }
   const std::int64_t kept = waveform.fewest_inputs(0, lengths.last);
   if (!ignores_last_samples(waveform, lengths)) {
-    throw Error(
-        ErrorCode::invalid_input,
-        fmt::format("has {} samples, whose last ones fill no position of the encoder", samples),
-        place, fmt::format("store {} samples", kept));
+    throw Error(ErrorCode::invalid_input,
+                fmt::format("has {}, whose last ones fill no position of the encoder",
+                            detail::with_noun(samples, "sample")),
+                place, "store " + detail::with_noun(kept, "sample"));
   }
   std::vector<float> all(static_cast<std::size_t>(tensor->shape[0] * samples));
   checkpoint::copy_as_float32(*tensor, all, place);

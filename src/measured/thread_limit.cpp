@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headroom/error.h"
+#include "with_noun.h"
 
 namespace headroom::measured {
 namespace {
@@ -36,7 +37,8 @@ void require_threads(int count) {
   if (started == count) return;
   throw Error(
       ErrorCode::missing_resource,
-      fmt::format("the system starts only {} of {} threads", started, count), {},
+      fmt::format("the system starts only {} of {}", started, detail::with_noun(count, "thread")),
+      {},
       "use fewer threads, or raise the limit: ulimit -u, ulimit -v, or a container's number of "
       "processes");
 }

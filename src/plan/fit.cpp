@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "excluded_plans.h"
 #include "headroom/error.h"
 #include "headroom/expr.h"
 #include "headroom/plan_report.h"
@@ -249,11 +250,7 @@ PlanReport make_plan_report(PlanQuestion question, SearchSpace space, const Plan
   report.search = search(planner, space);
   report.search_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (report.search.evaluated == 0) {
-    throw_invalid_input(
-        fmt::format("no plan for {} devices is legal for {} with a batch of {}", question.devices,
-                    question.model.spec.name, question.load.batch_size),
-        fmt::format("choose a larger {}, other degrees, or another number of devices",
-                    Setting::batch_size));
+    detail::throw_no_legal_plan(space, limits, question.model.spec.name);
   }
   const auto evaluated = [&](const RankedPlan& plan) {
     const PlanRequest request{plan.choice, plan.choice.micro_batch};

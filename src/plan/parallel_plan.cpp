@@ -186,8 +186,8 @@ ShardingLimits limits_of(const Graph& graph, std::int64_t seq_len) {
   limits.indexed_attention = has_part(graph, Part::attention_indexer);
   limits.predicts_words = predicts_words(graph);
   limits.denoises = has_part(graph, Part::modulation);
-  limits.fused_attention = !detail::has_kind(graph, OpKind::eager_attention) &&
-                           !detail::has_kind(graph, OpKind::linear_attention);
+  limits.fused_attention = !detail::has_kind(graph, OpKind::eager_attention);
+  limits.running_state = detail::has_kind(graph, OpKind::linear_attention);
   limits.training = graph.options.phase == Phase::train;
   return limits;
 }

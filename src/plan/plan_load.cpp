@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "headroom/plan.h"
+#include "broken_rules.h"
 
 namespace headroom {
 namespace {
@@ -76,6 +76,23 @@ std::optional<PlanRule> broken_step_rule(const PlanChoice& choice, const Load& l
   return broken_offload_rule(choice, limits);
 }
 
+std::optional<PlanRule> broken_interleaving_rule(const PlanChoice& choice, const Load& load,
+                                                 const ShardingLimits& /*limits*/) noexcept {
+  if (interleaves_evenly(choice, load)) return std::nullopt;
+  return PlanRule::interleave_micro_batches;
+}
+
+std::optional<PlanRule> broken_zero_rule(const PlanChoice& choice, const Load& /*load*/,
+                                         const ShardingLimits& /*limits*/) noexcept {
+  if (shards_evenly(choice)) return std::nullopt;
+  return PlanRule::zero_ranks_divide;
+}
+
+using StepCheck = std::optional<PlanRule> (*)(const PlanChoice&, const Load&,
+                                              const ShardingLimits&);
+constexpr StepCheck kStepChecks[] = {broken_interleaving_rule, broken_schedule_rule,
+                                     broken_zero_rule, broken_step_rule};
+
 /// The plan with these degrees that leaves the options of a step the most room.
 PlanChoice roomiest_plan(const FixedDegrees& fixed, const Load& load) {
   PlanChoice choice;
@@ -121,10 +138,19 @@ std::optional<PlanRule> broken_rule(const PlanChoice& choice, const Load& load,
   if (overfills_replica(choice, load, limits)) return PlanRule::micro_batch_replica;
   if (choice.recompute.every < 1) return PlanRule::recompute_interval_positive;
   if (const auto rule = broken_rule(choice.parallel, limits)) return rule;
-  if (!interleaves_evenly(choice, load)) return PlanRule::interleave_micro_batches;
-  if (const auto rule = broken_schedule_rule(choice, load, limits)) return rule;
-  if (!shards_evenly(choice)) return PlanRule::zero_ranks_divide;
-  return broken_step_rule(choice, load, limits);
+  for (const StepCheck check : kStepChecks) {
+    if (const auto rule = check(choice, load, limits)) return rule;
+  }
+  return std::nullopt;
+}
+
+std::vector<PlanRule> detail::broken_rules(const PlanChoice& choice, const Load& load,
+                                           const ShardingLimits& limits) {
+  std::vector<PlanRule> rules = broken_rules(choice.parallel, limits);
+  for (const StepCheck check : kStepChecks) {
+    if (const auto rule = check(choice, load, limits)) rules.push_back(*rule);
+  }
+  return rules;
 }
 
 IllegalPlan::IllegalPlan(const PlanViolation& violation)

@@ -1,8 +1,8 @@
 // The rules of parallel plans.
 #include <algorithm>
 
+#include "broken_rules.h"
 #include "enum_table.h"
-#include "headroom/parallel_plan.h"
 
 namespace headroom {
 namespace {
@@ -46,6 +46,9 @@ constexpr Requirement kRequirements[] = {
      "pipeline · interleave must not exceed the number of layers by more than 2"},
     {PlanRule::context_trains, "context applies only to training"},
     {PlanRule::context_one_stack, "context does not apply to an encoder-decoder"},
+    {PlanRule::context_without_state,
+     "context does not divide layers that carry a state from token to token, nor attention in "
+     "local windows"},
     {PlanRule::context_fused_attention, "context requires fused attention"},
     {PlanRule::context_all_keys, "context does not apply to attention with an indexer"},
     {PlanRule::context_length, "2 · context must divide seq_len"},
@@ -56,12 +59,14 @@ constexpr Requirement kRequirements[] = {
     {PlanRule::expert_whole_sequence,
      "whole experts under tensor parallelism require sequence parallelism"},
     {PlanRule::exchange_experts, "an exchange by node requires routed experts"},
+    {PlanRule::whole_experts, "whole experts require routed experts"},
     {PlanRule::overlap_experts, "two batches overlap only under expert parallelism"},
     {PlanRule::overlap_serves, "two batches overlap only when serving"},
     {PlanRule::batch_size_positive, "batch_size must be at least 1"},
     {PlanRule::seq_len_positive, "seq_len must be at least 1"},
     {PlanRule::micro_batch_positive, "micro_batch must be at least 1"},
     {PlanRule::micro_batch_replica, "micro_batch must not exceed the sequences of a replica"},
+    {PlanRule::busy_replicas, "data times micro_batch must not exceed batch_size"},
     {PlanRule::recompute_interval_positive, "recompute.every must be at least 1"},
     {PlanRule::interleave_micro_batches,
      "an interleaved pipeline requires a multiple of pipeline micro-batches"},
@@ -149,6 +154,7 @@ std::optional<PlanRule> broken_context_rule(const ParallelPlan& plan,
   if (plan.context == 1) return std::nullopt;
   if (!limits.training) return PlanRule::context_trains;
   if (!limits.one_stack) return PlanRule::context_one_stack;
+  if (limits.running_state) return PlanRule::context_without_state;
   if (!limits.fused_attention) return PlanRule::context_fused_attention;
   if (limits.indexed_attention) return PlanRule::context_all_keys;
   // Each rank has two chunks, one from either end, so that a causal mask leaves all ranks the same
@@ -161,12 +167,14 @@ std::optional<PlanRule> broken_expert_rule(const ParallelPlan& plan,
                                            const ShardingLimits& limits) noexcept {
   const bool by_node = plan.expert_exchange == ExpertExchange::by_node;
   if (by_node && limits.experts == 0) return PlanRule::exchange_experts;
+  const bool whole = plan.expert_tensor == ExpertTensor::whole;
+  if (whole && limits.experts == 0) return PlanRule::whole_experts;
   if (plan.expert == 1) return std::nullopt;
   if (limits.experts == 0) return PlanRule::expert_routed;
   if (!divides(plan.expert, limits.experts)) return PlanRule::expert_count;
   if (!divides(plan.expert, plan.expert_replicas())) return PlanRule::expert_replicas;
-  const bool whole = plan.expert_tensor == ExpertTensor::whole && plan.tensor > 1;
-  if (whole && plan.sequence == SequenceParallel::off) return PlanRule::expert_whole_sequence;
+  const bool spreads = whole && plan.tensor > 1;
+  if (spreads && plan.sequence == SequenceParallel::off) return PlanRule::expert_whole_sequence;
   return std::nullopt;
 }
 
@@ -177,6 +185,11 @@ std::optional<PlanRule> broken_overlap_rule(const ParallelPlan& plan,
   if (plan.expert == 1) return PlanRule::overlap_experts;
   return std::nullopt;
 }
+
+using DegreeCheck = std::optional<PlanRule> (*)(const ParallelPlan&, const ShardingLimits&);
+constexpr DegreeCheck kDegreeChecks[] = {
+    broken_layer_rule,   broken_tensor_rule, broken_sequence_rule, broken_pipeline_rule,
+    broken_context_rule, broken_expert_rule, broken_overlap_rule};
 
 }  // namespace
 
@@ -196,14 +209,18 @@ std::optional<PlanRule> broken_rule(const ParallelPlan& plan, const ShardingLimi
   const std::int64_t least =
       std::min({plan.tensor, plan.pipeline, plan.interleave, plan.data, plan.context, plan.expert});
   if (least < 1) return PlanRule::degrees_positive;
-  using Check = std::optional<PlanRule> (*)(const ParallelPlan&, const ShardingLimits&);
-  constexpr Check kChecks[] = {broken_layer_rule,    broken_tensor_rule,  broken_sequence_rule,
-                               broken_pipeline_rule, broken_context_rule, broken_expert_rule,
-                               broken_overlap_rule};
-  for (const Check check : kChecks) {
+  for (const DegreeCheck check : kDegreeChecks) {
     if (const auto rule = check(plan, limits)) return rule;
   }
   return std::nullopt;
+}
+
+std::vector<PlanRule> detail::broken_rules(const ParallelPlan& plan, const ShardingLimits& limits) {
+  std::vector<PlanRule> rules;
+  for (const DegreeCheck check : kDegreeChecks) {
+    if (const auto rule = check(plan, limits)) rules.push_back(*rule);
+  }
+  return rules;
 }
 
 }  // namespace headroom

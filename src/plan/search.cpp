@@ -8,12 +8,12 @@
 #include <thread>
 #include <tuple>
 
+#include "degree_choices.h"
 #include "headroom/plan.h"
 
 namespace headroom {
-namespace {
 
-std::vector<std::int64_t> divisors(std::int64_t number) {
+std::vector<std::int64_t> detail::divisors(std::int64_t number) {
   std::vector<std::int64_t> result;
   for (std::int64_t n = 1; n <= number / n; ++n) {
     if (number % n != 0) continue;
@@ -24,12 +24,10 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
   return result;
 }
 
-/// `fixed` if given, otherwise all `values`.
-template <class Value>
-std::vector<Value> choices(const std::optional<Value>& fixed, std::vector<Value> values) {
-  if (fixed) return {*fixed};
-  return values;
-}
+namespace {
+
+using detail::choices;
+using detail::divisors;
 
 /// Decisions that set the cost of one pass; plans of one cell share it.
 struct Cell {

@@ -17,8 +17,10 @@ double gib(Integer bytes) {
 }
 
 /// The fastest plan of the request's degrees.
-PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed) {
+PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed,
+                        const std::function<void(double)>& progress) {
   SearchSpace space;
+  space.progress = progress;
   space.fixed = fixed;
   space.keep = 1;
   PlanReport report = make_plan_report(question, space);
@@ -37,9 +39,10 @@ PlanResult fastest_plan(const PlanQuestion& question, const FixedDegrees& fixed)
 }  // namespace
 
 TrainTimeReport make_train_time_report(PlanQuestion question, const FixedDegrees& fixed,
-                                       const TrainingBudget& budget) {
+                                       const TrainingBudget& budget,
+                                       const std::function<void(double)>& progress) {
   TrainTimeReport report;
-  report.plan = fastest_plan(question, fixed);
+  report.plan = fastest_plan(question, fixed, progress);
   report.budget = budget;
   const PlanTime& step = report.plan.figures.time;
   const double tokens_per_step =

@@ -12,6 +12,7 @@
 #include "kv_cache_report.h"
 #include "legend.h"
 #include "storage_report.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -207,8 +208,8 @@ void add_memory(const AnalyzeReport& report, Legend& legend, Document& document)
   if (!report.generation) return;
   const KvCacheUse& last = report.generation->use;
   document.add_line("KV-cache at the end",
-                    fmt::format("{} after {} new tokens", describe_bytes(last.used_bytes),
-                                with_separators(report.generation->new_tokens)));
+                    fmt::format("{} after {}", describe_bytes(last.used_bytes),
+                                with_noun_grouped(report.generation->new_tokens, "new token")));
   if (has_policy(last)) document.add_line("reserved at the end", describe_reserved(last));
 }
 

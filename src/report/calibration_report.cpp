@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "plan_words.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -58,8 +59,8 @@ Document to_document(const CalibrationReport& report) {
   const FittedEfficiency& fitted = report.fit.efficiency;
   Document document;
   document.add_line("machine", report.machine.name);
-  document.add_line("fitted to", fmt::format("{} measured run{} ({})", fitted.runs,
-                                             fitted.runs == 1 ? "" : "s", name_of(fitted.purpose)));
+  document.add_line("fitted to", fmt::format("{} ({})", with_noun(fitted.runs, "measured run"),
+                                             name_of(fitted.purpose)));
   document.add_line("range", fmt::format("nine of ten other runs are expected within a factor of "
                                          "{:.3f} of their prediction",
                                          1 + fitted.range));

@@ -1,6 +1,7 @@
 // ClaimReport -> Document and JSON: the claim as our figure plus or minus named terms.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "describe.h"
@@ -9,6 +10,7 @@
 #include "headroom/claim.h"
 #include "legend.h"
 #include "schema_version.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -80,10 +82,20 @@ void add_legend(const ClaimReport& report, Document& document) {
   }
 }
 
+/// "24 sums of up to 4 of 15 terms, in every unit".
+std::string describe_search(const ClaimReport& report) {
+  const std::string sums =
+      with_noun_grouped(static_cast<Integer>(report.sums_tried), "sum") + " of ";
+  if (report.terms_tried < 2) {
+    const char* const terms = report.terms_tried == 0 ? "no terms" : "at most 1 term";
+    return fmt::format("{}{}, in every unit", sums, terms);
+  }
+  return fmt::format("{}up to {} of {} terms, in every unit", sums,
+                     std::min<std::size_t>(4, report.terms_tried), report.terms_tried);
+}
+
 std::string claim_verdict(const ClaimReport& report) {
-  const std::string searched =
-      fmt::format("{} sums of up to 4 of {} terms, in every unit",
-                  with_separators(static_cast<Integer>(report.sums_tried)), report.terms_tried);
+  const std::string searched = describe_search(report);
   if (report.explanations.empty()) return "no explanation among " + searched;
   const std::size_t more =
       report.explanations.size() - std::min(kMostShown, report.explanations.size());

@@ -8,6 +8,7 @@
 #include "describe.h"
 #include "schema_version.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -133,7 +134,8 @@ Document to_document(const Comparison& comparison) {
   if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));
   for (const auto& [reason, rows] : shared) {
-    document.add_line("skipped", fmt::format("{} rows: {}", rows, reason));
+    document.add_line("skipped",
+                      fmt::format("{}: {}", with_noun(static_cast<Integer>(rows), "row"), reason));
   }
   if (comparison.allocated) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));

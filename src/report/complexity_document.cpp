@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "describe.h"
 #include "study_words.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -76,9 +79,22 @@ Table longest_table(const ComplexityReport& report) {
   return table;
 }
 
+/// Tokens and state of an encoder, if the layer has one.
+void add_encoder_remark(const LayerComplexity& layer, Document& document) {
+  if (!layer.state_bytes_per_token || !layer.state_bytes_per_encoder_token) return;
+  const Integer of_encoder = *layer.state_bytes_per_encoder_token;
+  document.add_line(
+      name_of(layer),
+      fmt::format("the encoder reads as many tokens as the decoder; a token of the decoder adds {} "
+                  "B of state, a token of the encoder {} B",
+                  with_separators(*layer.state_bytes_per_token - of_encoder),
+                  with_separators(of_encoder)));
+}
+
 void add_remarks(const ComplexityReport& report, Document& document) {
   for (const LayerStudy& study : report.layers) {
     const LayerComplexity& layer = study.layer;
+    add_encoder_remark(layer, document);
     if (layer.parallel_growth) {
       document.add_line(name_of(layer),
                         fmt::format("{} sequential operations as a running state, as it runs "
@@ -88,31 +104,11 @@ void add_remarks(const ComplexityReport& report, Document& document) {
     if (layer.path.receptive_field && layer.path.growth != PathGrowth::never) {
       const std::size_t layers = layer.path.reaches.size();
       document.add_line(name_of(layer),
-                        fmt::format("receptive field of {} layer{}: {} positions", layers,
-                                    layers == 1 ? "" : "s", *layer.path.receptive_field));
+                        fmt::format("receptive field of {}: {} positions",
+                                    with_noun(static_cast<Integer>(layers), "layer"),
+                                    *layer.path.receptive_field));
     }
   }
-}
-
-Table time_table(const ComplexityReport& report) {
-  Table table;
-  table.columns = {number_column("seq_len", "s", {"", 0})};
-  for (const LayerStudy& study : report.layers) {
-    table.columns.push_back(milliseconds_column("time_s", name_of(study.layer)));
-  }
-  for (const std::int64_t length : report.lengths) {
-    std::vector<Cell> row{Integer{length}};
-    row.reserve(report.layers.size() + 1);
-    for (const LayerStudy& study : report.layers) {
-      const auto& runs = study.times.runs;
-      const auto run = std::ranges::find(runs, length, &LengthRun::seq_len);
-      std::optional<double> time_s;
-      if (run != runs.end()) time_s = run->time_s;
-      row.push_back(cell_or_none(time_s));
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
 }
 
 void add_skipped(const ComplexityReport& report, Document& document) {
@@ -136,6 +132,77 @@ Cell predicted_cell(const LayerStudy& study, std::int64_t length) {
   return run == runs.end() ? Cell{} : Cell{run->time_s};
 }
 
+Cell measured_time(const LayerStudy& study, std::int64_t length) {
+  return measured_cell(study, length, &LengthRun::time_s);
+}
+
+/// A layer's time at a length.
+using TimeCell = Cell (*)(const LayerStudy&, std::int64_t);
+
+Table time_table(std::span<const LayerStudy> layers, const std::vector<std::int64_t>& lengths,
+                 TimeCell time_of) {
+  Table table;
+  table.columns = {number_column("seq_len", "s", {"", 0})};
+  for (const LayerStudy& study : layers) {
+    table.columns.push_back(milliseconds_column("time_s", name_of(study.layer)));
+  }
+  for (const std::int64_t length : lengths) {
+    std::vector<Cell> row{Integer{length}};
+    row.reserve(layers.size() + 1);
+    for (const LayerStudy& study : layers) row.push_back(time_of(study, length));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// Layers at the start of `layers`, at least one, whose times fit a line of 80 columns beside
+/// lengths such as 1,048,576.
+std::size_t layers_side_by_side(std::span<const LayerStudy> layers) {
+  constexpr std::size_t kWidth = 80;
+  constexpr std::size_t kLengthWidth = 9;
+  constexpr std::size_t kTimeWidth = 9;
+  constexpr std::size_t kGap = 2;
+  std::size_t width = kLengthWidth;
+  std::size_t count = 0;
+  for (const LayerStudy& study : layers) {
+    width += kGap + std::max(kTimeWidth, display_width(name_of(study.layer)));
+    if (width > kWidth) break;
+    ++count;
+  }
+  return std::max<std::size_t>(1, count);
+}
+
+/// Each layer has a column; those that a line has no room for follow in further tables.
+void add_times(std::string heading, TimeCell time_of, const ComplexityReport& report,
+               Document& document) {
+  std::span<const LayerStudy> left = report.layers;
+  while (!left.empty()) {
+    document.blocks.push_back(Heading{std::exchange(heading, "Further layers")});
+    const std::size_t count = layers_side_by_side(left);
+    document.blocks.push_back(time_table(left.first(count), report.lengths, time_of));
+    left = left.subspan(count);
+  }
+}
+
+bool has_predictions(const ComplexityReport& report) {
+  return std::ranges::any_of(
+      report.layers, [](const LayerStudy& study) { return !study.times.predicted.empty(); });
+}
+
+/// "s = 100", "s = 64 to 16384".
+std::string lengths_text(const std::vector<std::int64_t>& lengths) {
+  const std::string first = fmt::format("s = {}", lengths.front());
+  return lengths.size() == 1 ? first : fmt::format("{} to {}", first, lengths.back());
+}
+
+std::string workload_text(const ComplexityReport& report) {
+  const bool two_sequences = std::ranges::any_of(report.layers, [](const LayerStudy& study) {
+    return study.layer.model.spec.reads_two_sequences();
+  });
+  return fmt::format("one sequence, {}{} · float32", lengths_text(report.lengths),
+                     two_sequences ? " · n = s" : "");
+}
+
 }  // namespace
 
 Legend legend_of(const ComplexityReport& report) {
@@ -151,6 +218,7 @@ Legend legend_of(const ComplexityReport& report) {
     if (layer.core) note(*layer.core);
     legend.note(format(layer.activation_bytes.growth));
     legend.note(layer.path.order);
+    if (layer.model.spec.reads_two_sequences()) legend.note(format(Symbol::enc_seq_len));
   }
   return legend;
 }
@@ -170,8 +238,7 @@ void add_machines(const std::string& predicted, const std::optional<MachineConte
 Document to_document(const ComplexityReport& report) {
   Document document;
   add_lines(legend_of(report).lines(), document);
-  document.add_line("workload", fmt::format("one sequence, s = {} to {} · float32",
-                                            report.lengths.front(), report.lengths.back()));
+  document.add_line("workload", workload_text(report));
   add_machines(report.machine, report.context, document);
   document.blocks.push_back(order_table(report));
   add_remarks(report, document);
@@ -179,10 +246,12 @@ Document to_document(const ComplexityReport& report) {
   document.blocks.push_back(Heading{fmt::format("At s = {}", report.lengths.back())});
   document.blocks.push_back(longest_table(report));
   add_crossovers(report, document);
+  if (report.context) add_exponents(report, document);
+  if (has_predictions(report)) {
+    add_times("Predicted time", predicted_cell, report, document);
+  }
   if (!report.context) return document;
-  add_exponents(report, document);
-  document.blocks.push_back(Heading{"Measured time, fastest run"});
-  document.blocks.push_back(time_table(report));
+  add_times("Measured time, fastest run", measured_time, report, document);
   add_skipped(report, document);
   return document;
 }

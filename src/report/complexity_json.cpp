@@ -91,6 +91,9 @@ Json layer_json(const LayerStudy& study, const std::vector<std::int64_t>& length
   json["path"] = path_json(layer.path, lengths);
   json["parameters"] = json_integer(layer.parameters);
   json["state_bytes_per_token"] = optional_integer(layer.state_bytes_per_token);
+  if (layer.state_bytes_per_encoder_token) {
+    json["state_bytes_per_encoder_token"] = json_integer(*layer.state_bytes_per_encoder_token);
+  }
   json["state_bytes"] = optional_integer(layer.state_bytes);
   json["times"] = runs_json(study.times);
   json["exponent"] = exponent_json(study.exponent);

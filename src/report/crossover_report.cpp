@@ -38,6 +38,12 @@ std::string number(const Crossover& crossover) {
   return fmt::format("{} = {}", letter(crossover), with_separators(*crossover.at));
 }
 
+/// The reason for a table without rows.
+std::string why_none(const ModelSpec& spec) {
+  if (spec.reads_two_sequences()) return "the costs grow with two lengths, not with one";
+  return "the model has no attention beside an FFN, saves no scores, and no cache of it grows";
+}
+
 }  // namespace
 
 Document to_document(const CrossoverReport& report) {
@@ -59,6 +65,7 @@ Document to_document(const CrossoverReport& report) {
         Line{std::exchange(label, ""), symbol_with_value(symbol, report.values)});
   }
   document.blocks.emplace_back(std::move(table));
+  if (report.crossovers.empty()) document.add_line("none", why_none(spec));
   for (const Crossover& crossover : report.crossovers) {
     if (!crossover.source.empty()) document.add_line(crossover.left_name, crossover.source);
   }

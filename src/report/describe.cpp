@@ -7,6 +7,7 @@
 
 #include "headroom/storage.h"
 #include "used_variants.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -20,7 +21,7 @@ std::string describe_layers(const ModelSpec& spec) {
     const std::int64_t single = spec.denoiser->num_single_layers;
     return fmt::format("{} joint + {} single layers", layers - single, single);
   }
-  return fmt::format("{} layer{}", layers, layers == 1 ? "" : "s");
+  return with_noun(layers, "layer");
 }
 
 std::string_view cell_name(RecurrentCell cell) noexcept {
@@ -87,10 +88,11 @@ void add_recurrences(const StackSpec& stack, std::vector<std::string>& words) {
     const auto layers = layers_where(stack, [](const AttentionSpec& attention) {
       return attention.gated_recurrence.has_value();
     });
-    words.push_back(fmt::format("RG-LRU in {} layers, {} channels", layers, griffin));
+    words.push_back(fmt::format("RG-LRU in {}, {} channels", with_noun(layers, "layer"), griffin));
   }
   if (rwkv > 0) {
-    words.push_back(fmt::format("WKV in {} layers, {} channels", stack.num_layers, rwkv));
+    words.push_back(
+        fmt::format("WKV in {}, {} channels", with_noun(stack.num_layers, "layer"), rwkv));
   }
 }
 
@@ -110,35 +112,37 @@ void add_mixers(const StackSpec& stack, std::vector<std::string>& words) {
   if (scan) {
     const auto layers = layers_where(
         stack, [](const AttentionSpec& attention) { return attention.state_space.has_value(); });
-    const std::string heads = scan->head_dim == 1
-                                  ? fmt::format("{} channels", scan->num_heads)
-                                  : fmt::format("{} heads of {}", scan->num_heads, scan->head_dim);
+    const std::string heads =
+        scan->head_dim == 1
+            ? with_noun(scan->num_heads, "channel")
+            : fmt::format("{} of {}", with_noun(scan->num_heads, "head"), scan->head_dim);
     if (scan->kind == StateSpaceKind::lightning) {
-      words.push_back(fmt::format("lightning attention in {} layers", layers));
+      words.push_back(fmt::format("lightning attention in {}", with_noun(layers, "layer")));
     } else {
-      words.push_back(
-          fmt::format("state space in {} layers, {}, state {}", layers, heads, scan->state_size));
+      words.push_back(fmt::format("state space in {}, {}, state {}", with_noun(layers, "layer"),
+                                  heads, scan->state_size));
     }
   }
   if (convolution) {
     const auto layers = layers_where(stack, [](const AttentionSpec& attention) {
       return attention.short_convolution.has_value();
     });
-    words.push_back(
-        fmt::format("short convolution in {} layers, kernel {}", layers, convolution->kernel_size));
+    words.push_back(fmt::format("short convolution in {}, kernel {}", with_noun(layers, "layer"),
+                                convolution->kernel_size));
   }
   if (delta) {
     const auto layers = layers_where(
         stack, [](const AttentionSpec& attention) { return attention.gated_delta.has_value(); });
-    words.push_back(fmt::format("gated delta in {} layers, {} heads of {} × {}", layers,
-                                delta->num_value_heads, delta->key_head_dim,
+    words.push_back(fmt::format("gated delta in {}, {} of {} × {}", with_noun(layers, "layer"),
+                                with_noun(delta->num_value_heads, "head"), delta->key_head_dim,
                                 delta->value_head_dim));
   }
   if (mix) {
     const auto layers = layers_where(
         stack, [](const AttentionSpec& attention) { return attention.time_mix.has_value(); });
-    words.push_back(fmt::format("time mixing in {} layers, {} heads of {} × {}", layers,
-                                mix->num_heads, mix->head_dim, mix->value_head_dim));
+    words.push_back(fmt::format("time mixing in {}, {} of {} × {}", with_noun(layers, "layer"),
+                                with_noun(mix->num_heads, "head"), mix->head_dim,
+                                mix->value_head_dim));
   }
   add_recurrences(stack, words);
 }
@@ -194,7 +198,7 @@ void add_ffn(const StackSpec& stack, std::vector<std::string>& words) {
   const FfnSpec* routed = routed_ffn(stack);
   if (routed == nullptr) return;
   const ExpertsSpec& experts = *routed->experts;
-  words.push_back(fmt::format("{} experts of {}, {} per token", experts.num_experts,
+  words.push_back(fmt::format("{} of {}, {} per token", with_noun(experts.num_experts, "expert"),
                               experts.intermediate_size, experts.num_experts_per_tok));
 }
 
@@ -235,8 +239,8 @@ std::string describe(const ModelSpec& spec) {
   if (spec.has_attention()) words.push_back(describe_heads(stack.self_attention));
   add_mixers(stack, words);
   if (const auto& shared = stack.shared_block) {
-    words.push_back(fmt::format("shared attention and FFN {} in {} layers",
-                                shared->ffn.intermediate_size, shared->layers.size()));
+    words.push_back(fmt::format("shared attention and FFN {} in {}", shared->ffn.intermediate_size,
+                                with_noun(static_cast<Integer>(shared->layers.size()), "layer")));
   }
   if (stack.recurrent) words.emplace_back(cell_name(stack.recurrent->cell));
   if (stack.convolution) words.push_back(describe_convolution(stack));
@@ -258,15 +262,16 @@ namespace {
 void add_sample(const SampleSize& sample, const LatentSpec& latent,
                 std::vector<std::string>& words) {
   const std::string size = fmt::format("{} × {} pixels", sample.image.height, sample.image.width);
-  words.push_back(latent.is_video() ? fmt::format("{} frames of {}", sample.frames, size) : size);
+  words.push_back(
+      latent.is_video() ? fmt::format("{} of {}", with_noun(sample.frames, "frame"), size) : size);
 }
 
 /// Adds the lengths of the model's sequences.
 void add_lengths(const Workload& workload, const ModelSpec& spec, std::vector<std::string>& words) {
   if (spec.denoiser) {
     if (workload.sample) add_sample(*workload.sample, spec.denoiser->latent, words);
-    words.push_back(fmt::format("{} latent tokens", workload.seq_len));
-    words.push_back(fmt::format("{} text tokens", workload.enc_seq_len));
+    words.push_back(with_noun(workload.seq_len, "latent token"));
+    words.push_back(with_noun(workload.enc_seq_len, "text token"));
     return;
   }
   words.push_back(fmt::format("seq {}", workload.seq_len));
@@ -278,18 +283,17 @@ void add_lengths(const Workload& workload, const ModelSpec& spec, std::vector<st
 }  // namespace
 
 std::string describe(const WorkloadImages& images, std::int64_t sequences) {
-  std::string words =
-      fmt::format("{} image{} of {} × {}", images.count, images.count == 1 ? "" : "s",
-                  images.size.height, images.size.width);
+  std::string words = fmt::format("{} of {} × {}", with_noun(images.count, "image"),
+                                  images.size.height, images.size.width);
   if (images.totals.tokens > 0) {
-    words += fmt::format(": {} visual tokens", images.totals.tokens / sequences);
+    words += ": " + with_noun(images.totals.tokens / sequences, "visual token");
   }
   return words;
 }
 
 std::string describe(const WorkloadAudio& audio, std::int64_t sequences) {
-  return fmt::format("{} clip{} of {} s: {} audio tokens", audio.count, audio.count == 1 ? "" : "s",
-                     audio.seconds, audio.totals.tokens / sequences);
+  return fmt::format("{} of {} s: {}", with_noun(audio.count, "clip"), audio.seconds,
+                     with_noun(audio.totals.tokens / sequences, "audio token"));
 }
 
 std::string describe(const Workload& workload, const ModelSpec& spec, std::string_view cache_type) {
@@ -304,8 +308,7 @@ std::string describe(const Workload& workload, const ModelSpec& spec, std::strin
     words.push_back(describe(workload.audio, workload.batch_size));
   }
   if (workload.global_tokens > 0) {
-    words.push_back(fmt::format("{} global token{}", workload.global_tokens,
-                                workload.global_tokens == 1 ? "" : "s"));
+    words.push_back(with_noun(workload.global_tokens, "global token"));
   }
   if (workload.past_len > 0) words.push_back(fmt::format("past {}", workload.past_len));
   if (workload.weights) {
@@ -344,9 +347,7 @@ std::string describe_allocated(const AllocatedMemory& memory) {
   return text;
 }
 
-std::string describe_threads(int threads) {
-  return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
-}
+std::string describe_threads(int threads) { return with_noun(threads, "thread"); }
 
 void add_token_times(const std::optional<double>& ttft_s, const std::optional<double>& tpot_s,
                      Document& document) {

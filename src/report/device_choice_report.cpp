@@ -10,6 +10,7 @@
 #include "plan_words.h"
 #include "storage_report.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -108,9 +109,9 @@ std::string first_type(const DeviceChoiceReport& report) {
 std::string verdict_of(const DeviceChoiceReport& report) {
   const std::int64_t most = report.question.most_devices;
   const std::size_t all = report.rows.size() + report.too_small.size();
-  return fmt::format("{} of {} machines hold it {} with at most {} device{}",
+  return fmt::format("{} of {} machines hold it {} with at most {}",
                      std::ranges::count_if(report.rows, holds_first_type), all, first_type(report),
-                     most, most == 1 ? "" : "s");
+                     with_noun(most, "device"));
 }
 
 Json json_of(const FewestDevices& fewest) {

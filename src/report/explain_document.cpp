@@ -123,7 +123,10 @@ void add_rules(const ExplainReport& report, Document& document) {
 }
 
 void add_ffn_crossover(const ExplainReport& report, Document& document) {
-  if (report.ffn_crossover) document.add_line("attention", describe(*report.ffn_crossover));
+  if (!report.ffn_crossover) return;
+  const std::string& with = report.ffn_crossover->with;
+  const std::string costs = with.empty() ? "" : fmt::format("with {} ", with);
+  document.add_line("attention", costs + describe(*report.ffn_crossover));
 }
 
 /// Memory that the engine holds and reserves, and the source of its rule.

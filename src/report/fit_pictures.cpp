@@ -8,6 +8,7 @@
 #include "pictures.h"
 #include "plan_words.h"
 #include "units.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -79,8 +80,8 @@ std::string memory_bars(const FitReport& report) {
 }
 
 std::string load_text(std::int64_t batch, std::int64_t context) {
-  return fmt::format("{} sequence{} of {} tokens", with_separators(batch), batch == 1 ? "" : "s",
-                     with_separators(context));
+  return fmt::format("{} of {}", with_noun_grouped(batch, "sequence"),
+                     with_noun_grouped(context, "token"));
 }
 
 PlotPoint load_point(std::int64_t batch, std::int64_t context) {

@@ -9,6 +9,7 @@
 #include "storage_report.h"
 #include "units.h"
 #include "visit.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -108,7 +109,7 @@ std::string words_of(const Remedy& remedy) {
   return std::visit(
       Overloaded{[](const OtherPlan& other) {
                    const std::int64_t devices = other.choice.parallel.devices();
-                   return fmt::format("{} device{}", devices, devices == 1 ? "" : "s");
+                   return with_noun(devices, "device");
                  },
                  [](const OtherFormats& other) {
                    return fmt::format("{} weights, {} KV-cache",

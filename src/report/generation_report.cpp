@@ -26,6 +26,10 @@ Formula formula_of(const char* name, const DividedExpr& cost, const Growth& grow
   return {name, {legend.note(text_of(cost)), format(growth)}};
 }
 
+bool has_attention(const GenerationReport& report) {
+  return !report.without.attention.numerator.is_zero();
+}
+
 /// Attention's formulas first: they differ by a power of the number of tokens.
 std::vector<Block> formulas_of(const GenerationReport& report, Legend& legend) {
   const GenerationCost& without = report.without;
@@ -33,14 +37,16 @@ std::vector<Block> formulas_of(const GenerationReport& report, Legend& legend) {
   const std::string tokens = legend.note(format(Symbol::new_tokens)) + " tokens";
   constexpr const char* kCached = "with a KV-cache";
   constexpr const char* kUncached = "without a KV-cache";
-  return {
-      Heading{"Attention FLOPs to generate " + tokens},
-      formula_of(kUncached, without.attention, without.attention_growth, legend),
-      formula_of(kCached, with.attention, with.attention_growth, legend),
-      Heading{"All matrix FLOPs to generate " + tokens},
-      formula_of(kUncached, without.flops, without.growth, legend),
-      formula_of(kCached, with.flops, with.growth, legend),
-  };
+  std::vector<Block> blocks;
+  if (has_attention(report)) {
+    blocks = {Heading{"Attention FLOPs to generate " + tokens},
+              formula_of(kUncached, without.attention, without.attention_growth, legend),
+              formula_of(kCached, with.attention, with.attention_growth, legend)};
+  }
+  blocks.emplace_back(Heading{"All matrix FLOPs to generate " + tokens});
+  blocks.emplace_back(formula_of(kUncached, without.flops, without.growth, legend));
+  blocks.emplace_back(formula_of(kCached, with.flops, with.growth, legend));
+  return blocks;
 }
 
 double ratio_of(Integer a, Integer b) { return static_cast<double>(a) / static_cast<double>(b); }
@@ -53,66 +59,83 @@ Column flops_column(const char* key, const char* title, Integer largest) {
   return number_column(key, title, in_unit(operation_unit(largest, OperationUnit::flop), 3));
 }
 
-/// Times that the report has.
-struct GenerationTimes {
-  explicit GenerationTimes(const GenerationReport& report)
-      : predicted(!report.machine.empty()), measured(report.context.has_value()) {}
+/// Columns that the report has beside those of every report.
+struct GenerationParts {
+  explicit GenerationParts(const GenerationReport& report)
+      : attention(has_attention(report)),
+        predicted(!report.machine.empty()),
+        measured(report.context.has_value()) {}
+  bool attention;
   bool predicted;
   bool measured;
 };
 
-std::vector<Column> generation_columns(const GenerationRow& last, GenerationTimes times) {
-  std::vector<Column> columns{
-      number_column("new_tokens", format(Symbol::new_tokens)),
-      flops_column("matrix_flops_without", "Without", last.flops_without),
-      flops_column("matrix_flops_with", "With", last.flops_with),
-      number_column("flops_ratio", "Ratio", {"", 1}),
-      flops_column("attention_flops_without", "Attention without", last.attention_without),
-      flops_column("attention_flops_with", "with", last.attention_with),
-      number_column("kv_cache_bytes", "KV-cache", in_unit(byte_unit(last.kv_cache_bytes), 2),
-                    Importance::optional)};
+void add_time_columns(GenerationParts parts, std::vector<Column>& columns) {
   // Next to measured times, predicted ones are optional.
-  const Importance importance = times.measured ? Importance::optional : Importance::essential;
-  if (times.predicted) {
+  const Importance importance = parts.measured ? Importance::optional : Importance::essential;
+  if (parts.predicted) {
     columns.push_back(
         number_column("predicted_without_s", "Predicted without", {"[s]", 3}, importance));
     columns.push_back(number_column("predicted_with_s", "with", {"[s]", 3}, importance));
   }
-  if (times.measured) {
+  if (parts.measured) {
     columns.push_back(number_column("time_without_s", "Time without", {"[s]", 3}));
     columns.push_back(number_column("time_with_s", "with", {"[s]", 3}));
   }
-  if (times.predicted || times.measured) {
+  if (parts.predicted || parts.measured) {
     columns.push_back(number_column("time_ratio", "Ratio", {"", 1}));
   }
+}
+
+std::vector<Column> generation_columns(const GenerationRow& last, GenerationParts parts) {
+  std::vector<Column> columns{number_column("new_tokens", format(Symbol::new_tokens)),
+                              flops_column("matrix_flops_without", "Without", last.flops_without),
+                              flops_column("matrix_flops_with", "With", last.flops_with),
+                              number_column("flops_ratio", "Ratio", {"", 1})};
+  if (parts.attention) {
+    columns.push_back(
+        flops_column("attention_flops_without", "Attention without", last.attention_without));
+    columns.push_back(flops_column("attention_flops_with", "with", last.attention_with));
+  }
+  columns.push_back(number_column("kv_cache_bytes", "KV-cache",
+                                  in_unit(byte_unit(last.kv_cache_bytes), 2),
+                                  Importance::optional));
+  add_time_columns(parts, columns);
   return columns;
 }
 
-std::vector<Cell> generation_cells(const GenerationRow& row, GenerationTimes times) {
-  std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without,
-                          row.flops_with,          ratio_of(row.flops_without, row.flops_with),
-                          row.attention_without,   row.attention_with,
-                          row.kv_cache_bytes};
-  std::optional<double> time_ratio;
-  if (times.predicted) {
+void add_time_cells(const GenerationRow& row, GenerationParts parts, std::vector<Cell>& cells) {
+  std::optional<double> ratio;
+  if (parts.predicted) {
     cells.push_back(cell_or_none(row.predicted_without_s));
     cells.push_back(cell_or_none(row.predicted_with_s));
-    time_ratio = ratio_of(row.predicted_without_s, row.predicted_with_s);
+    ratio = ratio_of(row.predicted_without_s, row.predicted_with_s);
   }
-  if (times.measured) {
+  if (parts.measured) {
     cells.push_back(cell_or_none(row.time_without_s));
     cells.push_back(cell_or_none(row.time_with_s));
-    time_ratio = ratio_of(row.time_without_s, row.time_with_s);
+    ratio = ratio_of(row.time_without_s, row.time_with_s);
   }
-  if (times.predicted || times.measured) cells.push_back(cell_or_none(time_ratio));
+  if (parts.predicted || parts.measured) cells.push_back(cell_or_none(ratio));
+}
+
+std::vector<Cell> generation_cells(const GenerationRow& row, GenerationParts parts) {
+  std::vector<Cell> cells{Integer{row.new_tokens}, row.flops_without, row.flops_with,
+                          ratio_of(row.flops_without, row.flops_with)};
+  if (parts.attention) {
+    cells.emplace_back(row.attention_without);
+    cells.emplace_back(row.attention_with);
+  }
+  cells.emplace_back(row.kv_cache_bytes);
+  add_time_cells(row, parts, cells);
   return cells;
 }
 
 Table generation_table(const GenerationReport& report) {
-  const GenerationTimes times(report);
+  const GenerationParts parts(report);
   Table table;
-  table.columns = generation_columns(report.rows.back(), times);
-  for (const GenerationRow& row : report.rows) table.rows.push_back(generation_cells(row, times));
+  table.columns = generation_columns(report.rows.back(), parts);
+  for (const GenerationRow& row : report.rows) table.rows.push_back(generation_cells(row, parts));
   return table;
 }
 
@@ -128,7 +151,7 @@ Json workload_json(const GenerationReport& report) {
   WorkloadRequest request;
   request.seq_len = report.prompt;
   request.enc_seq_len = report.enc_seq_len;
-  return to_json(resolve(request, report.model.spec), report.model.spec);
+  return to_json(resolve(prompt_request(request), report.model.spec), report.model.spec);
 }
 
 std::string encoded_text(const GenerationReport& report) {
@@ -143,9 +166,9 @@ Document to_document(const GenerationReport& report) {
   Document document;
   document.add_subject(spec.name, describe(spec));
   document.add_line("workload",
-                    fmt::format("{} tokens after a prompt of {}{} · one sequence · float32 · "
-                                "eager attention",
-                                format(Symbol::new_tokens), report.prompt, encoded_text(report)));
+                    fmt::format("{} tokens after a prompt of {}{} · one sequence · float32{}",
+                                format(Symbol::new_tokens), report.prompt, encoded_text(report),
+                                has_attention(report) ? " · eager attention" : ""));
   Legend legend;
   const std::vector<Block> formulas = formulas_of(report, legend);
   add_lines(legend.lines(), document);

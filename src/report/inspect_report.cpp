@@ -11,6 +11,7 @@
 #include "headroom/model_source.h"
 #include "schema_version.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -93,7 +94,7 @@ std::string verdict(const Inspection& inspection) {
   if (!inspection.reconciliation) return "–";
   const std::int64_t count = inspection.reconciliation->problem_count;
   if (count == 0) return "every tensor belongs to a weight, and every weight has a tensor";
-  return fmt::format("{} tensor{} unexplained", count, count == 1 ? "" : "s");
+  return with_noun(count, "difference") + " from the config";
 }
 
 /// Empty for files without a config, which state no weights to look for.
@@ -205,9 +206,11 @@ Document to_document(const Inspection& inspection) {
   const auto add = [&](std::string label, std::string text) {
     document.blocks.push_back(Line{std::move(label), std::move(text)});
   };
-  add(inspection.path, fmt::format("{} · {} file{} · {} tensors · {}", name_of(inspection.format),
-                                   inspection.files, inspection.files == 1 ? "" : "s",
-                                   inspection.all.tensors, describe_bytes(inspection.all.bytes)));
+  add(inspection.path,
+      fmt::format("{} · {} · {} · {}", name_of(inspection.format),
+                  with_noun(static_cast<Integer>(inspection.files), "file"),
+                  with_noun(static_cast<Integer>(inspection.all.tensors), "tensor"),
+                  describe_bytes(inspection.all.bytes)));
   if (inspection.reconciliation) {
     const ModelSpec& spec = inspection.reconciliation->model.spec;
     add("config", fmt::format("{} · {}", spec.architecture, describe(spec)));

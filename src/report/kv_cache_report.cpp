@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "describe.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 
@@ -38,18 +39,17 @@ std::string describe_reserved(const KvCacheUse& use) {
                                  policy_words(policy), policy.rule);
   const bool own_block = use.block && *use.block != policy.block;
   if (own_block) text += fmt::format("; here blocks of {}", *use.block);
-  if (use.capacity) text += fmt::format("; here {} tokens", with_separators(*use.capacity));
+  if (use.capacity) text += "; here " + with_noun_grouped(*use.capacity, "token");
   if (use.batched_tokens) {
-    text += fmt::format("; here passes of {} tokens", with_separators(*use.batched_tokens));
+    text += "; here passes of " + with_noun_grouped(*use.batched_tokens, "token");
   }
-  if (use.slots) text += fmt::format("; here one cache of {} slots", *use.slots);
+  if (use.slots) text += "; here one cache of " + with_noun(*use.slots, "slot");
   if (use.prefix_caching) text += "; here with prefix caching";
   if (use.speculative_tokens) {
-    text += fmt::format("; here {} speculative tokens", *use.speculative_tokens);
+    text += "; here " + with_noun(*use.speculative_tokens, "speculative token");
   }
   if (use.drafter_layers) {
-    text += fmt::format("; here {} more layer{} of a drafter", *use.drafter_layers,
-                        *use.drafter_layers == 1 ? "" : "s");
+    text += fmt::format("; here {} of a drafter", with_noun(*use.drafter_layers, "more layer"));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 
 #include "describe.h"
 #include "schema_version.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -129,9 +130,10 @@ void add_rates(const DatasheetRates& rates, Document& document) {
 }
 
 void add_interconnect(const Interconnect& link, Document& document) {
-  document.blocks.push_back(Line{
-      "node", fmt::format("{} devices, {:.1f} GB/s sent by each over {}", link.devices_per_node,
-                          link.intra_node_bytes_per_s / kGiga, link.intra_node_kind)});
+  document.blocks.push_back(
+      Line{"node", fmt::format("{}, {:.1f} GB/s sent by each over {}",
+                               with_noun(link.devices_per_node, "device"),
+                               link.intra_node_bytes_per_s / kGiga, link.intra_node_kind)});
   if (link.inter_node_bytes_per_s) {
     document.blocks.push_back(
         Line{"network", fmt::format("{:.1f} GB/s sent by each device over {}",

@@ -5,6 +5,7 @@
 
 #include "describe.h"
 #include "schema_version.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -119,10 +120,11 @@ Document to_document(const Measurement& measurement) {
   if (measurement.interrupted) document.add_line("interrupted", kInterruptedText);
   if (measurement.ranks) document.add_line("plan", plan_text(*measurement.ranks));
   document.blocks.push_back(operator_table(measurement));
-  document.add_line(
-      "time", fmt::format("{} ± {} (median ± MAD of {} runs, {} to {})", duration(time.median_s),
-                          duration(time.mad_s), time.samples_s.size(), duration(time.min_s),
-                          duration(time.max_s)));
+  document.add_line("time",
+                    fmt::format("{} ± {} (median ± MAD of {}, {} to {})", duration(time.median_s),
+                                duration(time.mad_s),
+                                with_noun(static_cast<Integer>(time.samples_s.size()), "run"),
+                                duration(time.min_s), duration(time.max_s)));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
   for (const std::vector<std::int64_t>& ids : measurement.generated_ids) {
     document.add_line("tokens", fmt::format("{}", fmt::join(ids, " ")));

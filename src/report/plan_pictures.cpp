@@ -6,6 +6,7 @@
 #include "pictures.h"
 #include "plan_words.h"
 #include "units.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 
@@ -23,12 +24,14 @@ std::vector<std::string> pictures_of(const PlanReport& report) {
   }
   const PlotPoint best{series.points.front().x, series.points.front().y,
                        describe(report.plans.front().choice, purpose)};
-  return {plot({"Time and memory of the plans that fit",
-                fmt::format("{} plans; the fastest is {}", report.plans.size(), best.name),
-                {"time of a step [ms]"},
-                {fmt::format("memory of a device [{}]", unit.name)},
-                {std::move(series)},
-                best})};
+  return {
+      plot({"Time and memory of the plans that fit",
+            fmt::format("{}; the fastest is {}",
+                        with_noun(static_cast<Integer>(report.plans.size()), "plan"), best.name),
+            {"time of a step [ms]"},
+            {fmt::format("memory of a device [{}]", unit.name)},
+            {std::move(series)},
+            best})};
 }
 
 }  // namespace headroom::detail

@@ -2,10 +2,15 @@
 // neighbours of the best plan.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #include "describe.h"
 #include "plan_words.h"
 #include "storage_report.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -13,6 +18,8 @@ namespace {
 
 /// Slower plans than this multiple of the best time are listed in JSON only.
 constexpr double kSlowestShown = 2;
+/// Times that differ by less of the best one are equal on screen: 0.0 %.
+constexpr double kEqualTimes = 0.0005;
 constexpr Integer kGib = Integer{1} << 30U;
 
 /// Iterations: milliseconds if the best one takes less than a second, as decode steps do.
@@ -57,26 +64,34 @@ Table front_table(const PlanReport& report) {
   return table;
 }
 
-/// Why a neighbour is not better: the part of its time that grows most, or its memory.
+/// A part of an iteration, and by how much it takes longer than in the best plan.
+struct PartGrowth {
+  const char* part;
+  double seconds;
+};
+
+std::array<PartGrowth, 5> growth_of(const PlanTime& now, const PlanTime& then) {
+  return {{{"compute", now.compute_s - then.compute_s},
+           {"communication", now.communication_s - then.communication_s},
+           {"host copies", now.host_copies_s - then.host_copies_s},
+           {"bubble", now.bubble_s - then.bubble_s},
+           {"optimizer", now.optimizer_s - then.optimizer_s}}};
+}
+
+/// Why a neighbour is slower or faster than the best plan of the search, which varies no option
+/// that is given: the part of its time that differs most that way. Or why it does not fit.
 std::string reason_for(const Neighbour& neighbour, const PlanFigures& best, Integer capacity) {
   if (!neighbour.fits) {
     const Integer over = neighbour.figures.memory.total() - capacity;
     return fmt::format("does not fit: {} over", describe_bytes(over));
   }
   const PlanTime& now = neighbour.figures.time;
-  const PlanTime& then = best.time;
-  const std::pair<const char*, double> parts[] = {
-      {"compute", now.compute_s - then.compute_s},
-      {"communication", now.communication_s - then.communication_s},
-      {"host copies", now.host_copies_s - then.host_copies_s},
-      {"bubble", now.bubble_s - then.bubble_s},
-      {"optimizer", now.optimizer_s - then.optimizer_s}};
-  const auto* most = &parts[0];
-  for (const auto& part : parts) {
-    if (part.second > most->second) most = &part;
-  }
-  if (most->second <= 0) return "equally fast";
-  return fmt::format("{} more {}", duration(most->second), most->first);
+  const double slower_s = now.iteration_s - best.time.iteration_s;
+  if (std::abs(slower_s) < kEqualTimes * best.time.iteration_s) return "equally fast";
+  const auto parts = growth_of(now, best.time);
+  const auto [least, most] = std::ranges::minmax(parts, {}, &PartGrowth::seconds);
+  if (slower_s > 0) return fmt::format("{} more {}", duration(most.seconds), most.part);
+  return fmt::format("faster: {} less {}", duration(-least.seconds), least.part);
 }
 
 Table neighbour_table(const PlanReport& report) {
@@ -135,10 +150,10 @@ Document to_document(const PlanReport& report) {
   };
   add_device(question, document);
   if (!report.plans.empty()) add_host_link(question, report.plans.front().choice, document);
-  add("searched", fmt::format("{} legal plan{}, {} fit",
-                              with_separators(static_cast<Integer>(report.search.evaluated)),
-                              report.search.evaluated == 1 ? "" : "s",
-                              with_separators(static_cast<Integer>(report.search.fitting))));
+  add("searched",
+      fmt::format("{}, {} fit",
+                  with_noun_grouped(static_cast<Integer>(report.search.evaluated), "legal plan"),
+                  with_separators(static_cast<Integer>(report.search.fitting))));
   document.add_verdict("verdict", verdict_of(report), outcome_of(!report.plans.empty()));
   if (report.plans.empty()) return document;
   const PlanResult& best = report.plans.front();

@@ -6,6 +6,7 @@
 #include "kv_cache_report.h"
 #include "schema_version.h"
 #include "storage_report.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -163,8 +164,7 @@ std::string describe_adapter(const PlanQuery& query) {
       break;
     case AdapterKind::lora:
       if (query.purpose == Purpose::serve) {
-        return fmt::format("{} LoRA adapter{} of rank {}", adapter.held,
-                           adapter.held == 1 ? "" : "s", adapter.rank);
+        return fmt::format("{} of rank {}", with_noun(adapter.held, "LoRA adapter"), adapter.rank);
       }
       return fmt::format("LoRA rank {}", adapter.rank);
     case AdapterKind::qlora:
@@ -179,7 +179,8 @@ std::string describe(const PlanChoice& choice, Purpose purpose) {
   text += fmt::format(" · micro-batch {} · recompute {}", choice.micro_batch,
                       name_of(choice.recompute));
   if (choice.zero != Zero::none) text += fmt::format(" · ZeRO {}", static_cast<int>(choice.zero));
-  if (choice.step.zero_ranks != 0) text += fmt::format(" over {} ranks", choice.step.zero_ranks);
+  if (choice.step.zero_ranks != 0)
+    text += fmt::format(" over {}", with_noun(choice.step.zero_ranks, "rank"));
   if (choice.step.schedule != PipelineSchedule::one_forward_one_backward) {
     text += fmt::format(" · {}", name_of(choice.step.schedule));
   }
@@ -188,7 +189,8 @@ std::string describe(const PlanChoice& choice, Purpose purpose) {
     text += fmt::format(" · loss in {} chunks", choice.step.loss_chunks);
   if (choice.step.offload == Offload::optimizer) text += " · optimizer on the host";
   if (choice.step.offload_layers > 0) {
-    text += fmt::format(" · activations of {} layers on the host", choice.step.offload_layers);
+    text += fmt::format(" · activations of {} on the host",
+                        with_noun(choice.step.offload_layers, "layer"));
   }
   return text;
 }
@@ -270,12 +272,12 @@ void add_device(const PlanQuestion& question, Document& document) {
   const auto mark = [](bool assumed) { return assumed ? " (assumed)" : ""; };
   document.blocks.push_back(
       Line{"network",
-           fmt::format(
-               "{} devices per node, {:.0f} GB/s within a node{}, {:.1f} GB/s between nodes{}, of "
-               "which collectives reach {:.0f} %",
-               rates.link.devices_per_node, rates.link.intra_node_bytes_per_s / 1e9,
-               mark(rates.link_is_assumed), *rates.link.inter_node_bytes_per_s / 1e9,
-               mark(rates.network_is_assumed), 100 * rates.port_fraction)});
+           fmt::format("{} per node, {:.0f} GB/s within a node{}, {:.1f} GB/s between nodes{}, of "
+                       "which collectives reach {:.0f} %",
+                       with_noun(rates.link.devices_per_node, "device"),
+                       rates.link.intra_node_bytes_per_s / 1e9, mark(rates.link_is_assumed),
+                       *rates.link.inter_node_bytes_per_s / 1e9, mark(rates.network_is_assumed),
+                       100 * rates.port_fraction)});
 }
 
 namespace {

@@ -252,7 +252,8 @@ std::string render(const CalibrationReport& report, const RenderOptions& options
 }
 
 std::string render(const TrainTimeReport& report, const RenderOptions& options) {
-  return rendered(report, options);
+  return rendered(
+      report, [&] { return detail::to_run_table(report); }, options);
 }
 
 std::string render(const SplitReport& report, const RenderOptions& options) {

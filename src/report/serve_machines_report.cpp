@@ -9,6 +9,7 @@
 #include "headroom/serve.h"
 #include "plan_words.h"
 #include "serve_words.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -22,9 +23,9 @@ bool any_meets(const ServeMachinesReport& report) {
 
 std::string verdict_of(const ServeMachinesReport& report) {
   const std::size_t all = report.machines.size() + report.too_small.size();
-  return fmt::format("{} of {} machines meet the targets with at most {} device{}",
-                     std::ranges::count_if(report.machines, meets), all, report.most_devices,
-                     report.most_devices == 1 ? "" : "s");
+  return fmt::format("{} of {} machines meet the targets with at most {}",
+                     std::ranges::count_if(report.machines, meets), all,
+                     with_noun(report.most_devices, "device"));
 }
 
 std::vector<Column> columns_of(bool has_prices) {

@@ -7,6 +7,7 @@
 #include "plan_words.h"
 #include "serve_words.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -115,9 +116,9 @@ Table plans_table(const ServeReport& report) {
 
 /// "3 tokens by mtp, each accepted with probability 0.7: 2.53 tokens per step"
 std::string speculation_text(const Speculation& speculation, const ServeFigures& figures) {
-  return fmt::format("{} token{} by {}, each accepted with probability {:.3g}: {:.2f} per step",
-                     speculation.tokens, speculation.tokens == 1 ? "" : "s",
-                     name_of(speculation.drafter), speculation.acceptance, figures.tokens_per_step);
+  return fmt::format("{} by {}, each accepted with probability {:.3g}: {:.2f} per step",
+                     with_noun(speculation.tokens, "token"), name_of(speculation.drafter),
+                     speculation.acceptance, figures.tokens_per_step);
 }
 
 /// "dp 4 · 1 replica prefills, 3 decode, 2.100 ms between them"
@@ -190,8 +191,8 @@ Document to_document(const ServeReport& report) {
   document.blocks.emplace_back(replica_table(plan.figures));
   if (report.searched) {
     document.blocks.emplace_back(
-        Heading{fmt::format("Best plans on {} device{} of {} simulated", question.plan.devices,
-                            question.plan.devices == 1 ? "" : "s", report.simulated)});
+        Heading{fmt::format("Best plans on {} of {} simulated",
+                            with_noun(question.plan.devices, "device"), report.simulated)});
     document.blocks.emplace_back(plans_table(report));
   }
   return document;

@@ -10,6 +10,7 @@
 #include "plan_words.h"
 #include "units.h"
 #include "visit.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -23,9 +24,7 @@ std::string lengths_text(const ServeTraffic& traffic) {
 }  // namespace
 
 std::string traffic_text(const ServeTraffic& traffic) {
-  const auto count = [](std::int64_t requests) {
-    return fmt::format("{} requests", with_separators(requests));
-  };
+  const auto count = [](std::int64_t requests) { return with_noun_grouped(requests, "request"); };
   return std::visit(
       Overloaded{[&](const PoissonArrivals& arrivals) {
                    return fmt::format("{:.4g} requests/s at random times · {} · {}",
@@ -33,7 +32,7 @@ std::string traffic_text(const ServeTraffic& traffic) {
                                       count(traffic.requests));
                  },
                  [&](const UserArrivals& arrivals) {
-                   return fmt::format("{} users · {} · {}", with_separators(arrivals.users),
+                   return fmt::format("{} · {} · {}", with_noun_grouped(arrivals.users, "user"),
                                       lengths_text(traffic), count(traffic.requests));
                  },
                  [&](const TraceArrivals& arrivals) {

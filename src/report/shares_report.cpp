@@ -109,10 +109,12 @@ Document to_document(const SharesReport& report) {
   Legend legend;
   const std::string verdict = verdict_of(report, legend);
   legend.note(format(Symbol::seq_len));
+  std::string lengths = "one sequence";
+  if (spec.reads_two_sequences()) lengths += legend.note(", n = s");
   add_lines(legend.lines(), document);
   add_machines(report.machine, report.context, document);
   document.add_verdict("verdict", verdict);
-  document.blocks.push_back(Heading{"Matrix FLOPs by part, one sequence"});
+  document.blocks.push_back(Heading{"Matrix FLOPs by part, " + lengths});
   document.blocks.push_back(
       percent_table<Integer>(report, [](const ShareRow& row) { return std::optional(row.flops); }));
   if (has_times(report, &ShareRow::predicted_s)) {

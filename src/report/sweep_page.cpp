@@ -12,6 +12,7 @@
 #include "sweep_axes.h"
 #include "terms.h"
 #include "units.h"
+#include "with_noun.h"
 
 namespace headroom {
 namespace detail {
@@ -118,7 +119,8 @@ std::string axis_text(const SweepAxis& axis) {
 std::string grid_text(const std::vector<SweepAxis>& axes, std::size_t rows) {
   std::string text;
   for (const SweepAxis& axis : axes) text += (text.empty() ? "" : " × ") + axis_text(axis);
-  return fmt::format("{}{}{} row{}", text, text.empty() ? "" : ": ", rows, rows == 1 ? "" : "s");
+  return fmt::format("{}{}{}", text, text.empty() ? "" : ": ",
+                     with_noun(static_cast<Integer>(rows), "row"));
 }
 
 /// "Matrix FLOPs from 22.3 to 715 GFLOP", or "… in all rows".

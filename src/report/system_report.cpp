@@ -4,6 +4,7 @@
 #include "describe.h"
 #include "headroom/system.h"
 #include "schema_version.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -36,7 +37,8 @@ std::string profile_text(const std::optional<OwnProfile>& profile) {
   if (!profile) return "none";
   std::string text = fmt::format("of {}", profile->date);
   if (!profile->effort.empty()) text += " · " + profile->effort;
-  text += fmt::format(" · {} threads", fmt::join(profile->threads, ", "));
+  text += fmt::format(" · {} {}", fmt::join(profile->threads, ", "),
+                      plural(profile->threads.back(), "thread"));
   if (!profile->invalid_because.empty()) text += " · not valid: it " + profile->invalid_because;
   return text;
 }

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "describe.h"
 #include "plan_words.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -57,8 +59,8 @@ std::string energy_text(double joules) {
 
 /// The answer: how long the run takes.
 std::string verdict_of(const TrainTimeReport& report) {
-  return fmt::format("{} — {} step{} of {}", run_time(report.seconds, report.seconds),
-                     whole(report.steps), report.steps == 1 ? "" : "s",
+  return fmt::format("{} — {} {} of {}", run_time(report.seconds, report.seconds),
+                     whole(report.steps), plural(static_cast<Integer>(report.steps), "step"),
                      duration(report.plan.figures.time.iteration_s));
 }
 
@@ -81,7 +83,45 @@ Table rule_table(const TrainTimeReport& report) {
   return table;
 }
 
+/// A column of a run's figures and the value in it.
+struct RunFigure {
+  const char* key;
+  Cell value;
+};
+
+std::vector<RunFigure> run_figures(const TrainTimeReport& report) {
+  const TrainingBudget& budget = report.budget;
+  return {{"tokens", budget.tokens},
+          {"steps", report.steps},
+          {"iteration_s", report.plan.figures.time.iteration_s},
+          {"total_s", report.seconds},
+          {"low_s", report.low_s},
+          {"high_s", report.high_s},
+          {"device_hours", report.device_hours},
+          {"power_w", cell_or_none(budget.power_w)},
+          {"energy_j", cell_or_none(report.energy_j)},
+          {"price_per_device_hour", cell_or_none(budget.price_per_hour)},
+          {"price", cell_or_none(report.price)},
+          {"active_parameters", report.active_parameters},
+          {"six_nd_flops", report.six_nd},
+          {"six_nd_share", report.six_nd_share},
+          {"eight_nd_flops", report.eight_nd},
+          {"eight_nd_share", report.eight_nd_share}};
+}
+
 }  // namespace
+
+Document to_run_table(const TrainTimeReport& report) {
+  Table table;
+  table.rows.emplace_back();
+  for (RunFigure& figure : run_figures(report)) {
+    table.columns.push_back(number_column(figure.key, figure.key));
+    table.rows.front().push_back(std::move(figure.value));
+  }
+  table.columns.push_back(words_column("plan", "plan"));
+  table.rows.front().emplace_back(describe(report.plan.choice, Purpose::train));
+  return {{std::move(table)}};
+}
 
 Document to_document(const TrainTimeReport& report) {
   Document document = document_of(report.question);

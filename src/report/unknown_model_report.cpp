@@ -10,6 +10,7 @@
 #include "describe.h"
 #include "schema_version.h"
 #include "units.h"
+#include "with_noun.h"
 #include "writers.h"
 
 namespace headroom::detail {
@@ -34,9 +35,10 @@ std::string weights_text(const UnknownModel& model) {
     return fmt::format("{} according to the index · {}", bytes, missing);
   }
   const auto bits = model.files->weights.bits_per_value();
-  return fmt::format("{} · {} bits per weight · {} file{} · {} tensors", bytes,
-                     bits ? fmt::format("{:.2f}", *bits) : "–", model.files->files,
-                     model.files->files == 1 ? "" : "s", model.files->weights.tensors);
+  return fmt::format("{} · {} bits per weight · {} · {}", bytes,
+                     bits ? fmt::format("{:.2f}", *bits) : "–",
+                     with_noun(static_cast<Integer>(model.files->files), "file"),
+                     with_noun(static_cast<Integer>(model.files->weights.tensors), "tensor"));
 }
 
 std::string flops_text(const UnknownModelEstimates& estimates) {

@@ -69,6 +69,8 @@ void add_time(const TimePrediction& time, Detail detail, Document& document);
 [[nodiscard]] Document to_figure_table(const MachineProfile& profile);
 [[nodiscard]] Document to_document(const CalibrationReport& report);
 [[nodiscard]] Document to_document(const TrainTimeReport& report);
+/// The run in one row, for CSV.
+[[nodiscard]] Document to_run_table(const TrainTimeReport& report);
 [[nodiscard]] Json to_json(const TrainTimeReport& report);
 
 [[nodiscard]] Document to_document(const UnknownModel& model, Detail detail);

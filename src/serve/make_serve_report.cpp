@@ -11,6 +11,7 @@
 #include "question_notes.h"
 #include "simulation.h"
 #include "size_search.h"
+#include "with_noun.h"
 
 namespace headroom {
 namespace {
@@ -25,9 +26,10 @@ void note_few_requests(ServeReport& report) {
   if (poisson == nullptr || !plan.verdict.met() || !report.largest_rate) return;
   if (*report.largest_rate >= poisson->requests_per_s) return;
   report.notes.push_back(
-      fmt::format("{} requests are too few to fill the KV-caches: more of them, at this rate, "
+      fmt::format("{} {} too few to fill the KV-caches: more of them, at this rate, "
                   "would wait and miss the targets",
-                  plan.figures.requests));
+                  detail::with_noun(plan.figures.requests, "request"),
+                  plan.figures.requests == 1 ? "is" : "are"));
 }
 
 void add_notes(ServeReport& report) {
@@ -100,7 +102,7 @@ void require_targets_apply(const ServeQuestion& question) {
 [[noreturn]] void throw_no_room(const ServeQuestion& question, const DeviceRange& range) {
   const bool exact = range.least == range.most;
   const std::string devices =
-      fmt::format("{}{} device{}", exact ? "" : "up to ", range.most, range.most == 1 ? "" : "s");
+      fmt::format("{}{}", exact ? "" : "up to ", detail::with_noun(range.most, "device"));
   throw NoPlanFits(fmt::format("no plan on {} fits {} with these requests", devices,
                                question.plan.model.spec.name),
                    "allow more devices, smaller weights or shorter requests");
@@ -168,8 +170,8 @@ ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
 }
 
 ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questions,
-                                               const FixedDegrees& fixed,
-                                               const DeviceRange& range) {
+                                               const FixedDegrees& fixed, const DeviceRange& range,
+                                               const std::function<void(double)>& progress) {
   if (questions.empty()) throw_invalid_input("no machines to compare", "name at least one");
   if (questions.front().targets.empty()) {
     throw_invalid_input("machines are compared by the devices that meet targets",
@@ -185,7 +187,9 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   report.notes = detail::notes_of(report.question.plan);
   auto note = note_on_tensor(planner_of(questions.front()).limits(1), fixed, range.most);
   if (note) report.notes.push_back(std::move(*note));
+  double done = 0;
   for (ServeQuestion& question : questions) {
+    if (progress) progress(done++ / static_cast<double>(questions.size()));
     const std::string machine = question.plan.rates.name;
     question.plan.query = detail::query_of(question);
     if (auto one = searched_report(question, fixed, range)) {

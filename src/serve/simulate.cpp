@@ -9,6 +9,7 @@
 #include "headroom/no_plan_fits.h"
 #include "serve_figures.h"
 #include "simulation.h"
+#include "with_noun.h"
 
 namespace headroom {
 namespace detail {
@@ -72,9 +73,9 @@ std::vector<double> stage_shares(const Planner& planner, const PlanChoice& choic
 void require_decoding_replica(const SchedulerLimits& limits, const PlanChoice& choice) {
   const std::int64_t replicas = choice.parallel.data;
   if (limits.prefill_replicas < replicas || limits.prefill_replicas == 0) return;
-  throw_invalid_input(
-      fmt::format("{} of {} replicas prefill, so none decodes", limits.prefill_replicas, replicas),
-      "use more data parallelism, or fewer replicas that prefill");
+  throw_invalid_input(fmt::format("every replica prefills ({} of {}), so none decodes",
+                                  limits.prefill_replicas, replicas),
+                      "use more data parallelism, or fewer replicas that prefill");
 }
 
 }  // namespace
@@ -189,11 +190,11 @@ ServedPlan simulate(const ServeQuestion& question, const PlanChoice& choice) {
   const std::vector<ServeRequest> requests = detail::requests_of(question.traffic);
   if (simulation.cache().bytes <= 0) {
     throw NoPlanFits(
-        fmt::format("{} and the activations of {} sequences leave no room for a KV-cache on a "
-                    "replica of {} device{}",
-                    question.plan.model.spec.name, question.limits.max_sequences,
-                    choice.parallel.devices() / choice.parallel.data,
-                    choice.parallel.devices() == choice.parallel.data ? "" : "s"),
+        fmt::format("{} and the activations of {} leave no room for a KV-cache on a "
+                    "replica of {}",
+                    question.plan.model.spec.name,
+                    detail::with_noun(question.limits.max_sequences, "sequence"),
+                    detail::with_noun(choice.parallel.devices() / choice.parallel.data, "device")),
         "use a higher tensor-parallel or pipeline degree, smaller weights, or fewer sequences at "
         "once");
   }

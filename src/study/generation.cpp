@@ -59,7 +59,8 @@ bool is_in_encoder(const NodeAnalysis& node) { return node.component.stack == St
 template <class Nodes>
 PassCosts costs_of(const ModelSpec& spec, const Nodes& nodes) {
   PassCosts costs;
-  const Graph prefill = build_graph(spec, {Phase::prefill, AttentionImplementation::eager});
+  // A token is chosen by the logits of the last one alone.
+  const Graph prefill = build_graph(spec, {.phase = Phase::prefill, .logits = Logits::last});
   const Analysis analysis = analyze(prefill);
   for (const NodeAnalysis* node : nodes(prefill, analysis)) {
     (is_in_encoder(*node) ? costs.encoder : costs.prefill) += node->cost.forward.matrix_flops;
@@ -159,7 +160,7 @@ Workload prefill_of(const GenerationReport& report, std::int64_t length) {
   request.seq_len = length;
   request.enc_seq_len = report.enc_seq_len;
   request.attention = AttentionImplementation::eager;
-  return resolve(request, report.model.spec);
+  return resolve(prompt_request(request), report.model.spec);
 }
 
 std::vector<std::string> encoder_paths(const ModelSpec& spec) {
@@ -183,7 +184,7 @@ GenerationReport make_generation_report(Model model, const GenerationRequest& re
   }
   const Graph graph = build_graph(model.spec, {Phase::decode, AttentionImplementation::eager});
   const PassCosts all = costs_of(model.spec, all_nodes);
-  const PassCosts attention = costs_of(model.spec, mixing_nodes);
+  const PassCosts attention = costs_of(model.spec, attention_nodes);
   report.without =
       cost_of(without_cache(all, report.prompt), without_cache(attention, report.prompt), graph);
   report.with =

@@ -45,28 +45,39 @@ void add_peak(LayerComplexity& layer) {
   if (largest) layer.activation_bytes = growing(bytes, layer.graph);
 }
 
+/// Bytes of the decode state in float32.
+struct DecodeState {
+  Expr per_token;  ///< of the decoder, with all windows full
+  Expr per_encoder_token;
+  Expr fixed;
+};
+
+DecodeState decode_state(const Analysis& analysis) {
+  DecodeState state;
+  state.per_token = in_float32(kv_cache_bytes_per_token(analysis, WindowFill::full));
+  for (const CacheEntry& entry : analysis.kv_cache) {
+    const Expr bytes = entry.repeat * in_float32(entry.bytes);
+    if (bytes.degree(Symbol::enc_seq_len) > 0) {
+      state.per_encoder_token += bytes.substitute(Symbol::enc_seq_len, Integer{1});
+    } else if (bytes.degree(Symbol::visible_keys) == 0) {
+      state.fixed += bytes;
+    }
+  }
+  return state;
+}
+
 void add_state(LayerComplexity& layer) {
   if (layer.analysis.kv_cache.empty()) return;
   Bindings values = layer.graph.sizes;
   values.set(Symbol::batch_size, 1);
-  Expr per_token = in_float32(kv_cache_bytes_per_token(layer.analysis, WindowFill::filling));
-  Expr fixed;
-  for (const CacheEntry& entry : layer.analysis.kv_cache) {
-    const Expr bytes = entry.repeat * in_float32(entry.bytes);
-    const bool of_encoder = bytes.degree(Symbol::enc_seq_len) > 0;
-    const bool grows = bytes.degree(Symbol::visible_keys) > 0;
-    if (of_encoder) {
-      per_token += bytes.substitute(Symbol::enc_seq_len, Integer{1});
-    } else if (!grows) {
-      fixed += bytes;
-    }
+  const DecodeState state = decode_state(layer.analysis);
+  layer.state_bytes_per_token = (state.per_token + state.per_encoder_token).evaluate(values);
+  if (!state.per_encoder_token.is_zero()) {
+    layer.state_bytes_per_encoder_token = state.per_encoder_token.evaluate(values);
   }
-  layer.state_bytes_per_token = per_token.evaluate(values);
   // A window caches its own keys only.
   const Integer window = std::max<Integer>(1, layer.graph.traits.window.size);
-  layer.state_bytes = fixed.substitute(Symbol::windowed_keys, window).evaluate(values);
-  const bool windowed = fixed.degree(Symbol::windowed_keys) > 0;
-  if (windowed) layer.state_bytes_per_token = 0;
+  layer.state_bytes = state.fixed.substitute(Symbol::windowed_keys, window).evaluate(values);
 }
 
 bool sums_a_state(const Graph& graph) {

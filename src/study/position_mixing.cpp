@@ -237,6 +237,32 @@ PathLength by_neighbourhoods(const std::vector<PositionMixing>& layers, const Gr
   return path;
 }
 
+/// Analyses of the nodes whose operator satisfies `chosen`, in execution order.
+template <class Chosen>
+std::vector<const NodeAnalysis*> nodes_where(const Graph& graph, const Analysis& analysis,
+                                             const Chosen& chosen) {
+  std::vector<const NodeAnalysis*> nodes;
+  std::size_t next = 0;
+  for (const Block& block : graph.blocks) {
+    for (const Node& node : block.nodes) {
+      const NodeAnalysis& cost = analysis.nodes.at(next++);
+      if (chosen(node.op)) nodes.push_back(&cost);
+    }
+  }
+  return nodes;
+}
+
+template <class... Ops>
+bool is_any_of(const Op& op) {
+  return (std::holds_alternative<Ops>(op) || ...);
+}
+
+/// Recurrences and convolutions.
+bool mixes_without_attention(const Op& op) {
+  return is_any_of<StateSpaceScan, GatedDelta, GatedLinearRecurrence, WeightedKeyValue, TokenShift,
+                   Recurrence, Convolution, ShortConvolution>(op);
+}
+
 }  // namespace
 
 PositionMixing position_mixing(const Op& op, const Graph& graph) {
@@ -246,15 +272,14 @@ PositionMixing position_mixing(const Op& op, const Graph& graph) {
 bool is_of_mixing(const PositionMixing& mixing) noexcept { return mixing.kind != MixingKind::none; }
 
 std::vector<const NodeAnalysis*> mixing_nodes(const Graph& graph, const Analysis& analysis) {
-  std::vector<const NodeAnalysis*> nodes;
-  std::size_t next = 0;
-  for (const Block& block : graph.blocks) {
-    for (const Node& node : block.nodes) {
-      const NodeAnalysis& cost = analysis.nodes.at(next++);
-      if (is_of_mixing(position_mixing(node.op, graph))) nodes.push_back(&cost);
-    }
-  }
-  return nodes;
+  return nodes_where(graph, analysis,
+                     [&](const Op& op) { return is_of_mixing(position_mixing(op, graph)); });
+}
+
+std::vector<const NodeAnalysis*> attention_nodes(const Graph& graph, const Analysis& analysis) {
+  return nodes_where(graph, analysis, [&](const Op& op) {
+    return is_of_mixing(position_mixing(op, graph)) && !mixes_without_attention(op);
+  });
 }
 
 Cost mixing_cost(const Graph& graph, const Analysis& analysis) {

@@ -42,7 +42,11 @@ struct PositionMixing {
 [[nodiscard]] std::vector<const NodeAnalysis*> mixing_nodes(const Graph& graph,
                                                             const Analysis& analysis);
 
-/// Forward cost of those operators.
+/// Those of them that are attention: neither recurrences nor convolutions.
+[[nodiscard]] std::vector<const NodeAnalysis*> attention_nodes(const Graph& graph,
+                                                               const Analysis& analysis);
+
+/// Forward cost of all operators that mix positions.
 [[nodiscard]] Cost mixing_cost(const Graph& graph, const Analysis& analysis);
 
 }  // namespace headroom

@@ -32,7 +32,7 @@ run() {
 
 measure=("$headroom" measure bert-tiny --threads 1 --runs 1 --seq 8)
 run -n 2 "${measure[@]}" --tp 2 --pp 2
-expect 'too few processes' 2 'the plan tp 2 · pp 2 needs 4 processes, and 2 run'
+expect 'too few processes' 2 'the plan tp 2 · pp 2 needs 4 processes, not 2'
 
 run -n 1 "${measure[@]}" --tp 2 --seed 1 : -n 1 "${measure[@]}" --tp 2 --seed 2
 expect 'other weights' 2 'rank 1 of 2: runs other weights than rank 0'

@@ -37,6 +37,19 @@ TEST_CASE("weights of 16 bits have 16 bits per weight where stored positions are
   CHECK(text.find("16.00 bits per weight") != std::string::npos);
 }
 
+TEST_CASE("one new token is singular, and few bits have no article") {
+  WorkloadRequest request;
+  request.seq_len = 1;
+  AnalyzeReport one = make_analyze_report(load_model("gpt2"), request);
+  add_generation(one, {}, 1);
+  CHECK(text_of(one).find(" after 1 new token\n") != std::string::npos);
+  KvCacheRequest few_bits;
+  set_type(few_bits, KvType::int4);
+  const AnalyzeReport report =
+      make_analyze_report(load_model("gpt2"), {}, Convention::headroom, few_bits);
+  CHECK(report.notes.back() == "traffic and time assume a KV-cache in int8 without scales");
+}
+
 TEST_CASE("the check quotes no half of a derivation") {
   const std::string text = text_of(make_analyze_report(load_model("bert-tiny"), {}));
   CHECK(text.find("computed from the config by hand\n") != std::string::npos);

@@ -64,9 +64,8 @@ TEST_CASE("a head that was taken for tied, a pooler and active experts are named
   CHECK(parameters_explained("bert-base", 108'891'648) ==
         Names{"without the head, or without pooler"});
   // A calculator's 7.505 B for Llama-3-8B, as if the head were tied
-  const Names head = parameters_explained("llama-3-8b", 7'504'924'672);
-  REQUIRE(head.size() == 1);
-  CHECK(head.front().find("without the head") != std::string::npos);
+  CHECK(parameters_explained("llama-3-8b", 7'504'924'672) ==
+        Names{"without embeddings, or without the head"});
   // Jiang et al. 2024, arXiv 2401.04088: 12.9 B active parameters
   CHECK(parameters_explained("mixtral-8x7b", 12'879'925'248) ==
         Names{"without experts that no token is routed to"});
@@ -103,6 +102,23 @@ TEST_CASE("multiply-adds and a causal half are found together") {
   REQUIRE(report.explanations.size() == 1);
   CHECK(report.explanations.front().scale.name == "in multiply–adds");
   CHECK(report.explanations.front().terms.front().value == -pairs / 2);
+}
+
+TEST_CASE("a verdict counts the terms that there are") {
+  const auto verdict = [](Subject subject, Phase phase) {
+    WorkloadRequest request;
+    request.phase = phase;
+    return render(explain_claim(load_model("gpt2"), request, subject, 37),
+                  {Format::table, Detail::summary, 0, Colour::off});
+  };
+  CHECK(verdict(Subject::kv, Phase::prefill).find("sums of at most 1 term,") != std::string::npos);
+  CHECK(verdict(Subject::states, Phase::train).find(" of no terms,") != std::string::npos);
+}
+
+TEST_CASE("a figure of a training step is claimed of one") {
+  CHECK(refusal_of([] {
+          return explain_claim(load_model("gpt2"), {}, Subject::states, 37);
+        }).find("training step") != std::string::npos);
 }
 
 TEST_CASE("a figure of nobody has no explanation") {

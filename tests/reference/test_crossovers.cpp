@@ -128,6 +128,95 @@ TEST_CASE("GEMMs in float8 need the batch that the device's float8 peak asks for
   CHECK(ridge.source.find("591 in the layers' GEMMs") != std::string::npos);
 }
 
+TEST_CASE("explain and its crossovers agree on the length where attention passes the FFN") {
+  // Lengths of hybrids with Mamba, gated delta rules, convolutions, and an indexer.
+  const auto length = [](const char* name, const std::string& costs) {
+    const Model model = load_model(name);
+    const CrossoverReport report = make_crossover_report(model, {});
+    const auto explained = make_explain_report(model, {}, Subject::flops);
+    REQUIRE(explained.ffn_crossover.has_value());
+    CHECK_MESSAGE(explained.ffn_crossover->seq_len == crossover_of(report, costs).at, name);
+    return explained.ffn_crossover->seq_len;
+  };
+  const std::string both = "scores and context, with convolutions and recurrences";
+  CHECK(length("jamba-1.5-mini", both) == Integer{254'021});
+  CHECK(length("granite-4.0-h-small", both) == Integer{136'259});
+  CHECK(length("falcon-h1-0.5b", both) == Integer{5'754});
+  CHECK(length("qwen3-next-80b-a3b", both) == Integer{16'822});
+  CHECK(length("deepseek-v3.2", "scores and context, with the indexer") == Integer{7'806});
+  CHECK(length("lfm2-350m", "scores and context, with convolutions") == Integer{18'430});
+  CHECK(length("gpt2", "scores and context") == Integer{4 * 768 + 1});
+}
+
+TEST_CASE("saved scores of a training step have the logits of every token") {
+  WorkloadRequest request;
+  request.logits = Logits::last;
+  for (const Phase phase : {Phase::prefill, Phase::decode}) {
+    request.phase = phase;
+    const CrossoverReport last = make_crossover_report(load_model("gpt2"), request);
+    const CrossoverReport all = make_crossover_report(load_model("gpt2"), {});
+    CHECK(crossover_of(last, "saved scores and probabilities").at ==
+          crossover_of(all, "saved scores and probabilities").at);
+  }
+}
+
+TEST_CASE("an inequality without its symbol keeps its sides") {
+  // 4·d·k + 2·d per token of linear attention against 16·d²: never, since k < 4·d.
+  const CrossoverReport linear = make_crossover_report(load_model("linear-transformer"), {});
+  const Crossover& attention = crossover_of(linear, "linear attention");
+  CHECK(attention.at == std::nullopt);
+  CHECK(format(attention.left) == "2·k + 1");
+  CHECK(format(attention.right) == "8·d");
+  const MachineProfile machine = find_machine("h100-80gb");
+  const CrossoverReport mamba = make_crossover_report(load_model("mamba-130m"), {}, &machine);
+  CHECK(format(crossover_of(mamba, "KV-cache").left) == "8·l·b");
+  // A state has no tokens.
+  CHECK(crossover_of(mamba, "time of the FLOPs").source.find("tokens") == std::string::npos);
+}
+
+TEST_CASE("a model without costs to compare says so") {
+  const auto text = [](const char* model) {
+    return render(make_crossover_report(load_model(model), {}),
+                  {Format::table, Detail::summary, 0, Colour::off});
+  };
+  CHECK(text("layer-rnn").find("no attention beside an FFN") != std::string::npos);
+  CHECK(text("flux.1-dev").find("grow with two lengths") != std::string::npos);
+}
+
+TEST_CASE("new tokens beyond the model's positions are noted") {
+  const auto report = make_explain_report(load_model("gpt2"), {}, Subject::kv, {}, 2'000);
+  const auto exceeds = [](const std::string& note) {
+    return note.find("2127 tokens exceed the 1024 positions") != std::string::npos;
+  };
+  CHECK(std::ranges::any_of(report.notes, exceeds));
+}
+
+TEST_CASE("a cache with scales names its layers, and has new tokens, too") {
+  KvCacheRequest kv_cache;
+  set_type(kv_cache, KvType::int4);
+  kv_cache.scales = KvScales::group;
+  const auto report = make_explain_report(load_model("gemma-3-1b"), {}, Subject::kv, kv_cache, 10);
+  REQUIRE(report.parts.size() == 9);
+  CHECK(report.parts[0].name == "decoder.layers.attention.kv_cache[0:24:6]");
+  CHECK(report.parts[6].name == "decoder.layers.attention.kv_cache[24:26]");
+  // 320 B a token and layer: 2·256 values of 4 bits, and 4 B for each group of 32.
+  CHECK(report.parts[7].value == Integer{26} * 320);
+  CHECK(report.parts[8].value == Integer{26} * 320 * (128 + 10 - 1));
+}
+
+TEST_CASE("states of Adam have no other type of weights") {
+  WorkloadRequest request;
+  request.phase = Phase::train;
+  request.weights = WeightForm{WeightType::int8};
+  const auto explain = [&] {
+    return make_explain_report(load_model("gpt2"), request, Subject::states);
+  };
+  CHECK(refusal_of(explain).find("weights in int8 have no effect") != std::string::npos);
+  request.dtype = DType::bfloat16;
+  request.weights = WeightForm{WeightType::bfloat16};
+  CHECK(explain().whole.value == Integer{18} * 124'439'808);
+}
+
 TEST_CASE("new tokens are refused for figures other than the cache") {
   CHECK(refusal_of([] {
           return make_explain_report(load_model("gpt2"), {}, Subject::flops, {}, 10);

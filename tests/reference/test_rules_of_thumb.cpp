@@ -114,6 +114,79 @@ TEST_CASE("the line of a model names its experts, and a dense FFN only if a laye
   }
 }
 
+TEST_CASE("12·l·d² stands for the parameters of the text's layers alone") {
+  const auto layers = [](const char* model) {
+    return rule_named(make_explain_report(load_model(model), {}, Subject::params), "12·l·d²").exact;
+  };
+  // 12 layers of 12·d² + 13·d (Kaplan et al. 2020, table 1, with biases and norms).
+  CHECK(layers("gpt2") == Integer{12} * (12 * 768 * 768 + 13 * 768));
+  // Mamba: in, convolution of 4 taps, x, dt, A, D, out and a norm per layer (arXiv 2312.00752).
+  const Integer width = 1536;
+  const Integer mamba = 768 * 2 * width + width * 5 + width * (48 + 2 * 16) + width * 48 + width +
+                        width * 16 + width + width * 768 + 768;
+  CHECK(layers("mamba-130m") == Integer{24} * mamba);
+  // 28 layers: attention of 16 heads of 128 with 8 for keys and values, an FFN of 6144, two norms,
+  // and two of heads.
+  const Integer qwen = 2 * 2048 * 2048 + 2 * 2048 * 1024 + 3 * 2048 * 6144 + 2 * 2048 + 2 * 128;
+  CHECK(layers("qwen3-vl-2b") == Integer{28} * qwen);
+}
+
+TEST_CASE("layers of a shared block count, and the rule names it") {
+  const auto report = make_explain_report(load_model("zamba2-7b"), {}, Subject::params);
+  const RuleOfThumb& rule = rule_named(report, "12·l·d²");
+  // All parameters but the table, which the head shares, and the final norm.
+  CHECK(rule.exact == report.whole.value - Integer{32'000 + 1} * 3'584);
+  CHECK(std::ranges::count(rule.differences, "blocks of attention and FFN that layers share") == 1);
+}
+
+TEST_CASE("a text's N has no image tower, which the rule for all parameters names") {
+  const Model model = load_model("qwen3-vl-2b");
+  const auto params = make_explain_report(model, {}, Subject::params);
+  CHECK(std::ranges::count(rule_named(params, "12·l·d² + V·d").differences, "the image tower") ==
+        1);
+  // All parameters but the table of 151936 rows, 306,242,560 of the tower and 100,714,496 of the
+  // projector.
+  const Integer text = params.whole.value - 306'242'560 - 100'714'496;
+  const auto flops = make_explain_report(model, {}, Subject::flops);
+  const RuleOfThumb& forward = rule_named(flops, "2·N·b·s");
+  CHECK(forward.value == Integer{2} * 128 * (text - Integer{151'936} * 2'048));
+  CHECK(std::ranges::count(forward.differences, "the image tower") == 0);
+  WorkloadRequest training;
+  training.phase = Phase::train;
+  const auto trained = make_explain_report(model, training, Subject::training);
+  CHECK(rule_named(trained, "6·N·D").value == Integer{6} * 128 * text);
+}
+
+TEST_CASE("a pass with images differs by their tower") {
+  WorkloadRequest request;
+  request.images = 1;
+  const auto report = make_explain_report(load_model("qwen3-vl-2b"), request, Subject::flops);
+  CHECK(std::ranges::count(rule_named(report, "2·N·b·s").differences, "the image tower") == 1);
+  const RuleOfThumb& layers = rule_named(report, "24·b·s·l·d²·(1 + t/(6·d))");
+  CHECK(layers.value == layers.exact);  // of the text alone
+}
+
+TEST_CASE("windows are a difference only where they cut keys or pairs") {
+  const auto windows = [](std::int64_t tokens, AttentionImplementation attention, Subject subject) {
+    WorkloadRequest request;
+    request.seq_len = tokens;
+    request.attention = attention;
+    const auto report = make_explain_report(load_model("mistral-7b-v0.1"), request, subject);
+    return std::ranges::count(report.rules.back().differences, "windows");
+  };
+  CHECK(windows(128, AttentionImplementation::fused, Subject::flops) == 0);
+  CHECK(windows(4096, AttentionImplementation::fused, Subject::flops) == 0);
+  CHECK(windows(4097, AttentionImplementation::fused, Subject::flops) == 1);
+  CHECK(windows(8192, AttentionImplementation::eager, Subject::flops) == 0);  // masks all pairs
+  CHECK(windows(128, AttentionImplementation::eager, Subject::kv) == 0);
+  CHECK(windows(8192, AttentionImplementation::eager, Subject::kv) == 1);
+}
+
+TEST_CASE("one key-value head is singular") {
+  const auto report = make_explain_report(load_model("gemma-3-1b"), {}, Subject::kv);
+  CHECK(report.rules.front().differences.front() == "1 key-value head, not 4");
+}
+
 TEST_CASE("every rule of thumb that differs from the exact figure names why") {
   const std::vector<Preset> presets = list_presets();
   for (std::size_t i = 0; i < presets.size(); i += test::kModelStep) {

@@ -159,6 +159,7 @@ sweep llama-3.1-405b --phase train --batch 1000000 --seq 131072
 complexity layer-self-attention layer-rnn layer-conv-dilated layer-window-attention layer-ffn
 complexity layer-self-attention layer-linear-attention-causal --seq 16..64 --measure --runs 1
 complexity bert-base --seq 128 --machine h100-80gb
+complexity t5-small gpt-oss-20b --seq 8,300
 complexity layer-multi-head-attention --study associativity --seq 64,65
 complexity gpt2 --study generation --new-tokens 1..8 --prompt 5
 complexity gpt2 --study generation --new-tokens 1..8 --machine t4

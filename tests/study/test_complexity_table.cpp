@@ -3,6 +3,7 @@
 // derivations by hand.
 #include <doctest/doctest.h>
 
+#include "headroom/error.h"
 #include "layers.h"
 
 namespace headroom::test {
@@ -117,7 +118,53 @@ TEST_CASE("the decode state of an encoder-decoder grows with both of its sequenc
   const LayerComplexity t5 =
       layer_complexity(load_model("t5-base"), AttentionImplementation::eager);
   CHECK(*t5.state_bytes_per_token == 12 * 2 * 768 * 4 * 2);
+  CHECK(*t5.state_bytes_per_encoder_token == 12 * 2 * 768 * 4);
   CHECK(*t5.state_bytes == 0);
+}
+
+TEST_CASE("full windows are constant state, and layers without windows add bytes per token") {
+  struct Windowed {
+    const char* name;
+    Integer per_token;
+    Integer constant;
+  };
+  // Keys and values in float32: full layers · 2 · width, and windowed layers · window · 2 · width.
+  const std::vector<Windowed> models{
+      {"gpt-oss-20b", 12 * 2 * 512 * 4, 12 * 128 * 2 * 512 * 4},
+      {"gemma-3-1b", 4 * 2 * 256 * 4, 22 * 512 * 2 * 256 * 4},
+      {"gemma-2-2b", 13 * 2 * 1024 * 4, 13 * 4096 * 2 * 1024 * 4},
+      {"command-r7b", 8 * 2 * 1024 * 4, 24 * 4096 * 2 * 1024 * 4},
+      {"gpt-neo-125m", 6 * 2 * 768 * 4, 6 * 256 * 2 * 768 * 4},
+      {"mistral-7b-v0.1", 0, 32 * 4096 * 2 * 1024 * 4},
+  };
+  for (const Windowed& model : models) {
+    CAPTURE(model.name);
+    const LayerComplexity layer =
+        layer_complexity(load_model(model.name), AttentionImplementation::fused);
+    CHECK(*layer.state_bytes_per_token == model.per_token);
+    CHECK(*layer.state_bytes == model.constant);
+  }
+}
+
+TEST_CASE("both parts of the decode state add up to the cache of every preset") {
+  static constexpr std::int64_t kLength = 1 << 20;  // beyond every window
+  for (const Preset& preset : list_presets()) {
+    CAPTURE(preset.name);
+    const Model model = load_model(preset.name);
+    if (model.spec.kind == ModelKind::denoiser) continue;  // has no length
+    try {
+      const LayerComplexity layer = layer_complexity(model, default_attention(model.spec));
+      if (!layer.state_bytes) continue;
+      Workload workload;
+      workload.seq_len = kLength;
+      workload.enc_seq_len = kLength;
+      const Integer cache =
+          kv_cache_bytes(layer.analysis).evaluate(bindings_of(workload, layer.graph));
+      CHECK(*layer.state_bytes + kLength * *layer.state_bytes_per_token == cache);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::invalid_input);
+    }
+  }
 }
 
 TEST_CASE("a recurrence carries the whole past, whatever its convolutions and windows see") {

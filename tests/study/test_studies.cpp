@@ -19,9 +19,11 @@ Integer flops_of_pass(const ModelSpec& spec, const WorkloadRequest& request) {
   return analyze(graph).total.forward.matrix_flops.evaluate(bindings_of(workload, graph));
 }
 
+/// Of a prompt, whose last token alone needs logits.
 Integer prefill(const ModelSpec& spec, std::int64_t length,
                 std::optional<std::int64_t> enc_seq_len = {}) {
   WorkloadRequest request;
+  request.logits = Logits::last;
   request.seq_len = length;
   request.enc_seq_len = enc_seq_len;
   return flops_of_pass(spec, request);
@@ -124,6 +126,50 @@ TEST_CASE("a KV-cache reduces the FLOPs of attention from G³ to G²") {
   CHECK(report.without.attention.divisor == 1);
 }
 
+TEST_CASE("a generation computes one row of logits per token, with and without a KV-cache") {
+  const GenerationReport report = make_generation_report(load_model("gpt2"), {8, {4}, {}});
+  constexpr Integer d = 768;
+  constexpr Integer layers = 12;
+  constexpr Integer head = 4 * 2 * d * 50257;
+  // 24·d² of projections and FFN per token and layer, 4·d of attention per pair.
+  constexpr Integer pairs_with = 8 * 8 + 9 + 10 + 11;
+  CHECK(report.rows.front().flops_with ==
+        head + layers * (24 * d * d * (8 + 3) + 4 * d * pairs_with));
+  constexpr Integer pairs_without = 8 * 8 + 9 * 9 + 10 * 10 + 11 * 11;
+  CHECK(report.rows.front().flops_without ==
+        head + layers * (24 * d * d * (8 + 9 + 10 + 11) + 4 * d * pairs_without));
+  CHECK(prefill_of(report, 8).logits == Logits::last);
+}
+
+TEST_CASE("attention of a generation leaves out convolutions and state spaces") {
+  const auto formula = [](const char* name) {
+    const GenerationReport report = make_generation_report(load_model(name), {1, {16}, {}});
+    return format(report.with.attention.numerator);
+  };
+  // 4·n²·d of the encoder, G·n and the triangle of G of the decoder, in 4 layers of each.
+  CHECK(formula("whisper-tiny") == "8·G·d + 8·G²·d + 16·G·n·d + 16·n²·d");
+  // 6 of 16 layers are attention, the others short convolutions.
+  CHECK(formula("lfm2-350m") == "12·G·d + 12·G²·d");
+  const GenerationReport whisper =
+      make_generation_report(load_model("whisper-tiny"), {1, {16}, {}});
+  CHECK(whisper.rows.front().attention_with == 13'972'291'584);
+}
+
+TEST_CASE("a model without attention has no row of it") {
+  for (const char* const name : {"mamba-130m", "rwkv-4-169m"}) {
+    CAPTURE(name);
+    const GenerationReport report = make_generation_report(load_model(name), {1, {16}, {}});
+    CHECK(report.rows.front().attention_without == 0);
+    CHECK(report.rows.front().attention_with == 0);
+    const std::string text = render(report, {});
+    CHECK(text.find("Attention") == std::string::npos);
+    CHECK(text.find("All matrix FLOPs to generate G tokens") != std::string::npos);
+  }
+  const std::string hybrid =
+      render(make_generation_report(load_model("lfm2-350m"), {1, {16}, {}}), {});
+  CHECK(hybrid.find("Attention FLOPs to generate G tokens") != std::string::npos);
+}
+
 TEST_CASE(
     "the predicted time of generation is the sum over its passes, with and without a KV-cache") {
   GenerationReport report = make_generation_report(load_model("gpt2"), {1, {1, 2, 5}, {}});
@@ -134,6 +180,7 @@ TEST_CASE(
   const auto time_of = [&](std::int64_t length) {
     Workload workload;
     workload.seq_len = length;
+    workload.logits = Logits::last;
     return predict_time(report.model.spec, workload, machine, request).total_s;
   };
   double sum = 0;

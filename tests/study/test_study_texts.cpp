@@ -94,6 +94,46 @@ TEST_CASE("predicted and measured crossovers stand beside those by FLOPs") {
   CHECK(prints(page, "<svg"));
 }
 
+TEST_CASE("predicted times have a table without a measurement, in lines of 80 columns") {
+  std::vector<LayerComplexity> layers;
+  for (const char* const name :
+       {"layer-self-attention", "layer-linear-attention", "layer-window-attention",
+        "layer-multi-head-attention", "layer-rnn"}) {
+    layers.push_back(layer_complexity(load_model(name), AttentionImplementation::fused));
+  }
+  ComplexityReport report = make_complexity_report(std::move(layers), {64, 128});
+  report.machine = "l4";
+  std::vector<LayerRuns> runs(report.layers.size());
+  for (LayerRuns& one : runs) one.predicted = {{64, 0.001, 0}, {128, 0.0025, 0}};
+  add_predictions(report, runs);
+  const std::string text = render(report, {.width = 80});
+  CHECK(prints(text,
+               "Predicted time\n  s  layer-self-attention  layer-linear-attention  "
+               "layer-window-attention\n"));
+  CHECK(
+      prints(text, "128                 2.500                   2.500                   2.500\n"));
+  CHECK(prints(text, "\nFurther layers\n  s  layer-multi-head-attention  layer-rnn\n"));
+  CHECK(prints(text, "128                       2.500      2.500\n"));
+  CHECK_FALSE(prints(text, "Measured time"));
+  CHECK(prints(render(report, {.format = Format::markdown}), "## Predicted time\n"));
+}
+
+TEST_CASE("a study of an encoder-decoder says how long its encoder is, and which state it adds") {
+  const ComplexityReport report = make_complexity_report(
+      {layer_complexity(load_model("t5-small"), AttentionImplementation::eager)}, {100});
+  const std::string text = render(report, {});
+  CHECK(prints(text, "workload  one sequence, s = 100 · n = s · float32\n"));
+  CHECK(prints(text,
+               "t5-small  the encoder reads as many tokens as the decoder; a token of the decoder "
+               "adds 24,576 B of state, a token of the encoder 24,576 B\n"));
+  const nlohmann::json layer = study_json(report)["layers"][0];
+  CHECK(layer["state_bytes_per_token"] == 49152);
+  CHECK(layer["state_bytes_per_encoder_token"] == 24576);
+  const SharesReport shares =
+      make_shares_report(load_model("t5-small"), AttentionImplementation::eager, {128});
+  CHECK(prints(render(shares, {}), "Matrix FLOPs by part, one sequence, n = s\n"));
+}
+
 TEST_CASE("a layer without token mixing has no exponent of it, and no FLOPs of it in CSV") {
   ComplexityReport report =
       make_complexity_report({layer_of(kFeedForward)}, {1024, 2048, 4096, 8192});

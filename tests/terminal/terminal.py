@@ -135,6 +135,11 @@ class OnTerminal(unittest.TestCase):
                             "4096", "--seq", "4096"], 80, self.home)
         self.assertRegex(text, r"\[#+\.*\] searching plans \d+ %")
 
+    def test_a_long_search_of_a_training_run_shows_its_progress(self):
+        text = on_terminal(["train-time", "deepseek-v3", "--machine", "h100-80gb", "--count", "2048", "--tokens", "1T"],
+                           80, self.home)
+        self.assertRegex(text, r"\[#+\.*\] searching plans \d+ %")
+
     def test_weights_and_the_first_run_are_announced(self):
         text = on_terminal(["measure", "gpt2", "--runs", "1", "--warmup", "0", "--seq", "8"], 80, self.home)
         self.assertRegex(text, r"\] weights \d+ %")

@@ -8,6 +8,7 @@
 #include "headroom/error.h"
 #include "json_text.h"
 #include "readers.h"
+#include "with_noun.h"
 
 namespace headroom::detail {
 namespace {
@@ -78,9 +79,9 @@ Model read_sentence_transformers_folder(const fs::path& folder) {
   model->spec.name = name_of_folder(folder);
   for (const fs::path& one : dense) add_dense(one, model->spec);
   if (!dense.empty()) {
-    model->spec.assumptions.push_back(fmt::format(
-        "{} dense layer{} after pooling: parameters and weights only; pooling has neither",
-        dense.size(), dense.size() == 1 ? "" : "s"));
+    model->spec.assumptions.push_back(
+        fmt::format("{} after pooling: parameters and weights only; pooling has neither",
+                    detail::with_noun(static_cast<Integer>(dense.size()), "dense layer")));
   }
   return *std::move(model);
 }

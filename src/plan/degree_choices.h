@@ -1,0 +1,21 @@
+// Degrees that a search tries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace headroom::detail {
+
+/// In ascending order.
+[[nodiscard]] std::vector<std::int64_t> divisors(std::int64_t number);
+
+/// `fixed` if given, otherwise all `values`.
+template <class Value>
+[[nodiscard]] std::vector<Value> choices(const std::optional<Value>& fixed,
+                                         std::vector<Value> values) {
+  if (fixed) return {*fixed};
+  return values;
+}
+
+}  // namespace headroom::detail
