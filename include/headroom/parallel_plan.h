@@ -82,7 +82,7 @@ struct ShardingLimits {
   bool fused_attention = true;  ///< no attention stores all pairs
   /// Some layers carry a state from token to token, or attend within windows alone.
   bool running_state = false;
-  bool all_attention = true;    ///< no recurrent or convolutional layers, nor state spaces alone
+  bool all_attention = true;  ///< no recurrent or convolutional layers, nor state spaces alone
   bool compressed_attention = false;  ///< some attention reads compressed keys
   bool indexed_attention = false;     ///< some attention reads the keys that an indexer chooses
   bool denoises = false;              ///< a diffusion transformer
