@@ -255,6 +255,12 @@ struct PassTime {
   }
 };
 
+/// Length of the second sequence that plans assume beside `tokens`: a text encoder reads as many,
+/// sound is padded to the window that the model was trained on, and a diffusion transformer's text
+/// to that of its pipeline. Empty for models that read one sequence.
+[[nodiscard]] std::optional<std::int64_t> encoder_tokens(const ModelSpec& spec,
+                                                         std::int64_t tokens);
+
 /// Evaluates plans for one model, query and device. Compiles formulas once and caches the costs
 /// that plans have in common. Not thread-safe: give each thread a fresh_copy().
 class Planner {

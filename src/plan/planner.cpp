@@ -149,15 +149,13 @@ PlannerSetup setup_of(const ModelSpec& spec, const PlanQuery& query, const Devic
   return setup;
 }
 
-/// Length of the second sequence beside `tokens`: audio is padded to the window that the model was
-/// trained on, a diffusion transformer's text to that of its pipeline; a text encoder reads as many
-/// tokens as the decoder.
-std::int64_t enc_seq_len_of(const ModelSpec& spec, std::int64_t tokens) {
+}  // namespace
+
+std::optional<std::int64_t> encoder_tokens(const ModelSpec& spec, std::int64_t tokens) {
+  if (!spec.reads_two_sequences()) return std::nullopt;
   if (spec.denoiser) return spec.denoiser->text.default_tokens;
   return spec.embedding.audio ? spec.encoder_positions().max_position_embeddings : tokens;
 }
-
-}  // namespace
 
 double detail::sent_by_rank(double hidden_bytes, const ParallelPlan& plan) {
   const bool sharded = plan.sequence == SequenceParallel::on;
@@ -207,9 +205,10 @@ Workload Planner::Implementation::workload_of(Pass pass, std::int64_t batch, std
   Workload workload = detail::workload_of(query, phase);
   workload.batch_size = batch;
   workload.seq_len = seq_len;
-  workload.enc_seq_len = attends_to_images(spec) && query.images > 0
-                             ? images.count * keys_of_image(*spec.tower)
-                             : enc_seq_len_of(spec, past_len + seq_len);
+  workload.enc_seq_len =
+      attends_to_images(spec) && query.images > 0
+          ? images.count * keys_of_image(*spec.tower)
+          : encoder_tokens(spec, past_len + seq_len).value_or(past_len + seq_len);
   workload.past_len = past_len;
   workload.global_tokens = detail::default_global_tokens(spec);
   return workload;

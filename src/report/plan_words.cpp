@@ -82,6 +82,8 @@ Json workload_json(const PlanQuestion& question) {
   json["phase"] = name_of(query.purpose);
   json["batch_size"] = question.load.batch_size;
   json["seq_len"] = question.load.seq_len;
+  const auto enc_seq_len = encoder_tokens(question.model.spec, question.load.seq_len);
+  if (enc_seq_len) json["enc_seq_len"] = *enc_seq_len;
   if (question.images.count > 0) json["images"] = to_json(question.images, 1);
   if (question.audio.count > 0) json["audio"] = to_json(question.audio, 1);
   json["weights"] = serves ? Json(name_of(query.weights)) : Json(nullptr);
@@ -134,6 +136,8 @@ std::string describe(const PlanQuestion& question) {
   std::vector<std::string> words{std::string(name_of(query.purpose)),
                                  fmt::format("batch {}", question.load.batch_size),
                                  fmt::format("seq {}", question.load.seq_len)};
+  const auto enc_seq_len = encoder_tokens(question.model.spec, question.load.seq_len);
+  if (enc_seq_len) words.push_back(fmt::format("enc-seq {}", *enc_seq_len));
   if (question.images.count > 0) words.push_back(detail::describe(question.images, 1));
   if (question.audio.count > 0) words.push_back(detail::describe(question.audio, 1));
   if (!question.rates.name.empty()) {

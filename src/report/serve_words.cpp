@@ -216,6 +216,7 @@ Json served_question_json(const ServeQuestion& question, std::string_view schema
   Json& workload = json["workload"];
   workload["batch_size"] = nullptr;
   workload["seq_len"] = nullptr;
+  workload.erase("enc_seq_len");
   workload["traffic"] = traffic_json(question.traffic);
   json["scheduler"] = {{"max_sequences", question.limits.max_sequences},
                        {"batched_tokens", question.limits.batched_tokens},

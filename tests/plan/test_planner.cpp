@@ -6,6 +6,7 @@
 #include "headroom/error.h"
 #include "headroom/plan_report.h"
 #include "headroom/train_time.h"
+#include "training_plans.h"
 
 namespace headroom::test {
 namespace {
@@ -416,6 +417,19 @@ TEST_CASE("loads and intervals below 1 break rules") {
   choice = {};
   choice.recompute = {Recompute::full, 0};
   CHECK(broken_rule(choice, {8, 256}, limits) == PlanRule::recompute_interval_positive);
+}
+
+// T5's cache of cross-attention has a key and a value of 6 layers for each token of the encoder, as
+// that of self-attention for each of the decoder: 2 · 6 · 512 values.
+TEST_CASE("plans state the tokens that an encoder reads beside theirs") {
+  const ModelSpec spec = load_model("t5-small").spec;
+  CHECK(encoder_tokens(spec, 5000) == 5000);
+  CHECK(encoder_tokens(load_model("whisper-tiny").spec, 100) == 1500);
+  CHECK(encoder_tokens(load_model("flux.1-dev").spec, 4096) == 512);
+  CHECK_FALSE(encoder_tokens(load_model("gpt2").spec, 100));
+  const PlanQuery query;
+  Planner planner(spec, query, device_rates(find_machine("h100-80gb"), query.purpose, query.dtype));
+  CHECK(memory_of(planner, {}, {3, 5000}).kv_cache == Integer{3} * 2 * 6 * 512 * 2 * (5000 + 5000));
 }
 
 }  // namespace headroom::test
