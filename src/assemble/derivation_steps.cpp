@@ -313,9 +313,8 @@ void require_trained_weights(const AnalyzeReport& report) {
                           "{} have no effect",
                           name_of(workload.dtype), name_of(*workload.weights)),
               {},
-              fmt::format("leave out {} or choose {} bf16 or float32; `headroom fit` counts other "
-                          "recipes",
-                          Setting::weights, Setting::dtype));
+              fmt::format("leave out {} and --recipe; `headroom fit` counts other recipes",
+                          Setting::weights));
 }
 
 }  // namespace

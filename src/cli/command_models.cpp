@@ -20,11 +20,11 @@ struct ModelsCommand {
 /// Notes a context that memory holds, but for which the model was not trained.
 void note_positions(const LocalModel& model, const PlanQuestion& question,
                     std::vector<std::string>& notes) {
-  const std::int64_t trained = question.model.spec.position.max_position_embeddings;
-  const std::int64_t asked = question.load.seq_len;
-  if (trained == 0 || asked <= trained) return;
-  notes.push_back(fmt::format("{}: the model has {} positions, fewer than --seq {}", model.name,
-                              trained, asked));
+  Workload workload;
+  workload.seq_len = question.load.seq_len;
+  for (const std::string& note : notes_on_positions(workload, question.model.spec)) {
+    notes.push_back(fmt::format("{}: {}", model.name, note));
+  }
 }
 
 LocalFit fit_of(const LocalModel& model, PlanOptions options, std::vector<std::string>& notes) {

@@ -32,7 +32,7 @@ bool lacks_speed(const PlanOptions& options) {
          !valid_profile(default_backend()).has_value();
 }
 
-/// Transformer Engine has no MXFP8 on devices whose GEMMs lack its scales.
+/// MXFP8 needs GEMMs with a scale per 32 values.
 void require_mxfp8(const MachineProfile& machine, const PlanQuery& query) {
   const bool trains_in_mxfp8 =
       query.purpose == Purpose::train && query.states.recipe == Recipe::mxfp8_transformer_engine;
@@ -185,6 +185,15 @@ void apply_dtype_recipe(InferenceRecipe recipe, PlanQuery& query) {
   serve_with(recipe, query);
 }
 
+/// A recipe in float8 also stores weights and activations in that type.
+void apply_arithmetic_of(Recipe recipe, std::optional<DType> stated, PlanQuery& query) {
+  query.arithmetic = info(recipe).arithmetic;
+  if (!query.arithmetic || stated.value_or(*query.arithmetic) == *query.arithmetic) return;
+  throw_invalid_input(fmt::format("--recipe {} multiplies in {}, not in --arithmetic {}",
+                                  info(recipe).name, name_of(*query.arithmetic), name_of(*stated)),
+                      "leave out --arithmetic, or choose --recipe megatron");
+}
+
 void apply_recipe(const PlanOptions& options, PlanQuery& query) {
   const bool trains = query.purpose == Purpose::train;
   if (options.dtype_recipe) apply_dtype_recipe(*options.dtype_recipe, query);
@@ -202,7 +211,7 @@ void apply_recipe(const PlanOptions& options, PlanQuery& query) {
     }
     serve_with(*recipe, query);
   }
-  if (trains) query.arithmetic = info(query.states.recipe).arithmetic;
+  if (trains) apply_arithmetic_of(query.states.recipe, options.arithmetic, query);
 }
 
 /// Notes stated types that replace those of the inference recipe; remedies of `fit` are written so.

@@ -40,6 +40,21 @@ Wording zero_groups(const PlanViolation& violation) {
           "choose a divisor of --dp × --cp"};
 }
 
+Wording busy_replicas(const PlanViolation& violation) {
+  const std::int64_t replicas = violation.choice.parallel.data;
+  const std::int64_t batch = violation.load.batch_size;
+  const std::int64_t micro_batch = violation.limits.training ? violation.choice.micro_batch : 1;
+  if (micro_batch == 1) {
+    return {fmt::format("{} need at least as many sequences, and --batch is {}",
+                        detail::with_noun(replicas, "replica"), batch),
+            "choose a larger --batch, or fewer replicas (--dp)"};
+  }
+  return {fmt::format("--micro-batch {} in {} needs at least {} sequences, and --batch is {}",
+                      micro_batch, detail::with_noun(replicas, "replica"), replicas * micro_batch,
+                      batch),
+          "choose a larger --batch, or a smaller --micro-batch"};
+}
+
 Wording wording_of(const PlanViolation& violation) {
   const ParallelPlan& plan = violation.choice.parallel;
   const ShardingLimits& limits = violation.limits;
@@ -227,12 +242,7 @@ Wording wording_of(const PlanViolation& violation) {
                       violation.choice.micro_batch, violation.load.batch_size, plan.data),
           "choose a smaller --micro-batch, or a larger --batch"};
     case PlanRule::busy_replicas:
-      return {
-          fmt::format("{} {} at least {} sequences, and --batch is {}",
-                      detail::with_noun(plan.data, "replica"), plan.data == 1 ? "needs" : "need",
-                      plan.data * (limits.training ? violation.choice.micro_batch : 1),
-                      violation.load.batch_size),
-          "choose a larger --batch, or fewer replicas (--dp)"};
+      return busy_replicas(violation);
     case PlanRule::recompute_interval_positive:
       return below_one("--recompute every", violation.choice.recompute.every);
     case PlanRule::interleave_micro_batches:

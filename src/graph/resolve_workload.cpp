@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "default_lengths.h"
 #include "default_options.h"
 #include "headroom/error.h"
 #include "headroom/tiled_tower.h"
@@ -17,16 +18,12 @@
 namespace headroom {
 namespace {
 
+using detail::default_enc_length;
+using detail::kDefaultLength;
+using detail::positions_of;
 using detail::require_at_least;
 
-constexpr std::int64_t kDefaultLength = 128;
 constexpr std::int64_t kDefaultPast = kDefaultLength - 1;  // so that a decode step sees 128 keys
-
-/// Positions in a learned table or the trained context; empty if unlimited.
-std::optional<std::int64_t> positions_of(const PositionSpec& position) {
-  if (position.max_position_embeddings == 0) return std::nullopt;
-  return position.max_position_embeddings - position.offset;
-}
 
 /// `length`, or the next lower one that attention in chunks can cut, padded to the widest window,
 /// into windows of every layer.
@@ -120,15 +117,6 @@ bool keeps_less_than_all(const ModelSpec& spec) {
   return false;
 }
 
-/// Default number of encoder tokens.
-std::int64_t default_enc_length(const ModelSpec& spec) {
-  if (spec.denoiser) return spec.denoiser->text.default_tokens;
-  // Speech is padded to the window that the model was trained on.
-  if (spec.embedding.audio) return spec.encoder_positions().max_position_embeddings;
-  const std::int64_t most = positions_of(spec.encoder_positions()).value_or(kDefaultLength);
-  return std::max<std::int64_t>(1, std::min(kDefaultLength, most));
-}
-
 /// Encoder tokens, or the rows of a sequence's images that layers of cross-attention read.
 std::int64_t encoded_length(const WorkloadRequest& request, const Workload& workload,
                             const ModelSpec& spec) {
@@ -211,15 +199,6 @@ void require_logits(const WorkloadRequest& request, const ModelSpec& spec) {
   }
 }
 
-void require_latent_attention(const WorkloadRequest& request, const ModelSpec& spec) {
-  if (request.latent == LatentAttention::absorbed || has_latent_attention(spec)) {
-    return;
-  }
-  throw_invalid_input(
-      fmt::format("{} has no latent attention, so {} has no effect", spec.name, Setting::latent),
-      fmt::format("leave out {}", Setting::latent));
-}
-
 void validate(const WorkloadRequest& request, const ModelSpec& spec) {
   require_at_least(Setting::batch_size, request.batch_size, 1);
   require_at_least(Setting::seq_len, request.seq_len.value_or(1), 1);
@@ -243,7 +222,6 @@ void validate(const WorkloadRequest& request, const ModelSpec& spec) {
     refuse_without_training(Setting::kernels);
   }
   require_logits(request, spec);
-  require_latent_attention(request, spec);
   const bool cached = spec.main_stack().causal() && request.phase != Phase::train;
   if (request.kv_dtype && !cached) {
     throw_invalid_input(fmt::format("{} has no KV-cache in the {} phase, so {} has no effect",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "default_lengths.h"
 #include "headroom/workload.h"
 #include "resolve_audio.h"
 #include "resolve_images.h"
@@ -44,7 +45,7 @@ namespace {
 /// Says that a sequence is longer than the positions of `reader`; empty if it is not.
 std::string note_on_positions(Integer tokens, const PositionSpec& position,
                               const std::string& reader) {
-  const auto most = positions_of(position);
+  const auto most = detail::positions_of(position);
   if (!most || tokens <= *most) return {};
   if (position.kind == PositionKind::learned) {
     return fmt::format(
@@ -55,7 +56,7 @@ std::string note_on_positions(Integer tokens, const PositionSpec& position,
 }
 
 std::string note_on_encoder_positions(const Workload& workload, const ModelSpec& spec) {
-  const bool is_default = workload.enc_seq_len == default_enc_length(spec);
+  const bool is_default = workload.enc_seq_len == detail::default_enc_length(spec);
   if (spec.kind != ModelKind::encoder_decoder || is_default) return {};
   return note_on_positions(workload.enc_seq_len, spec.encoder_positions(),
                            spec.name + "'s encoder");
@@ -69,6 +70,12 @@ std::string note_on_adapter(const Workload& workload, const ModelSpec& spec) {
   if (!has_adapter || workload.phase != Phase::train) return {};
   return "training counts all weights as trained, also those of the adapter's base model; "
          "train-time, given the adapter's rank, counts a step that trains the adapter alone";
+}
+
+/// One of several models may have no latent attention.
+std::string note_on_latent(const Workload& workload, const ModelSpec& spec) {
+  if (workload.latent == LatentAttention::absorbed || has_latent_attention(spec)) return {};
+  return fmt::format("the model has no latent attention, so {} has no effect", Setting::latent);
 }
 
 }  // namespace
@@ -86,7 +93,7 @@ std::vector<std::string> notes_on_positions(const Workload& workload, const Mode
 std::vector<std::string> notes_on(const Workload& workload, const ModelSpec& spec) {
   std::vector<std::string> notes = notes_on_positions(workload, spec);
   for (std::string note : {note_on_adapter(workload, spec), note_on_images(workload, spec),
-                           note_on_audio(workload, spec)}) {
+                           note_on_audio(workload, spec), note_on_latent(workload, spec)}) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
   std::ranges::move(notes_on_chunks(workload, spec), std::back_inserter(notes));

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "broken_rules.h"
@@ -17,18 +19,36 @@ namespace {
 /// Longer lists of rules would hide the first ones.
 constexpr std::size_t kMostRulesNamed = 3;
 
-/// The decisions that the degrees leave open, as they break the fewest rules.
-void choose_freely(const SearchSpace& space, const ShardingLimits& limits, PlanChoice& choice) {
+using VisitPlan = std::function<void(const PlanChoice&)>;
+
+/// Micro-batches that leave no replica without sequences; the smallest if there is none.
+std::vector<std::int64_t> micro_batches(const SearchSpace& space, const ShardingLimits& limits,
+                                        std::int64_t replicas) {
+  if (!limits.training) return {1};
+  std::vector<std::int64_t> sizes = detail::choices(
+      space.fixed.micro_batch, detail::micro_batch_sizes(space.load.batch_size, space.devices));
+  const std::int64_t most = std::max(space.load.batch_size / replicas, sizes.front());
+  std::erase_if(sizes, [&](std::int64_t size) { return size > most; });
+  return sizes;
+}
+
+/// Calls `visit` with the plans of the degrees of `choice` that a search tries.
+void for_each_step(const SearchSpace& space, const ShardingLimits& limits, PlanChoice choice,
+                   const VisitPlan& visit) {
   const FixedDegrees& fixed = space.fixed;
-  ParallelPlan& plan = choice.parallel;
-  const bool overlaps = fixed.step.tensor_overlap == TensorOverlap::on;
-  const bool needs_sequence = overlaps || fixed.expert_tensor == ExpertTensor::whole;
-  const bool sharded = needs_sequence && limits.training && plan.tensor > 1;
-  plan.sequence = fixed.sequence.value_or(sharded ? SequenceParallel::on : SequenceParallel::off);
-  if (plan.sequence == SequenceParallel::off) choice.step.tensor_overlap = TensorOverlap::off;
-  plan.interleave = fixed.interleave.value_or(1);
-  const std::int64_t sequences = std::max<std::int64_t>(1, space.load.batch_size / plan.data);
-  choice.micro_batch = fixed.micro_batch.value_or(fixed.step.loss_chunks > 1 ? sequences : 1);
+  choice.parallel.interleave = fixed.interleave.value_or(1);
+  const auto both = {SequenceParallel::off, SequenceParallel::on};
+  for (const SequenceParallel sequence : detail::choices<SequenceParallel>(fixed.sequence, both)) {
+    const bool divides_none = sequence == SequenceParallel::on && choice.parallel.tensor == 1;
+    if (divides_none && !fixed.sequence) continue;
+    choice.parallel.sequence = sequence;
+    choice.step = fixed.step;
+    if (sequence == SequenceParallel::off) choice.step.tensor_overlap = TensorOverlap::off;
+    for (const std::int64_t size : micro_batches(space, limits, choice.parallel.data)) {
+      choice.micro_batch = size;
+      visit(choice);
+    }
+  }
 }
 
 /// Expert-parallel degrees that a search tries; without a wish, 1 breaks the fewest rules.
@@ -38,9 +58,7 @@ std::vector<std::int64_t> expert_degrees(const FixedDegrees& fixed, const Shardi
                          spreads ? detail::divisors(limits.experts) : std::vector<std::int64_t>{1});
 }
 
-using VisitPlan = std::function<void(const PlanChoice&)>;
-
-/// Calls `visit` with every division of the devices, by ascending degrees.
+/// Calls `visit` with the plans of every division of the devices, by ascending degrees.
 void for_each_division(const SearchSpace& space, const ShardingLimits& limits,
                        const VisitPlan& visit) {
   const FixedDegrees& fixed = space.fixed;
@@ -52,13 +70,16 @@ void for_each_division(const SearchSpace& space, const ShardingLimits& limits,
   plan.batch_overlap = fixed.batch_overlap;
   const auto degrees = [](const std::optional<std::int64_t>& wish, std::int64_t devices) {
     std::vector<std::int64_t> all = detail::choices(wish, detail::divisors(devices));
-    std::erase_if(all, [&](std::int64_t degree) { return devices % degree != 0; });
+    std::erase_if(all, [&](std::int64_t degree) { return degree < 1 || devices % degree != 0; });
     return all;
   };
   for (const std::int64_t tensor : degrees(fixed.tensor, space.devices)) {
     plan.tensor = tensor;
     const std::int64_t beside = space.devices / tensor;
-    for (const std::int64_t context : degrees(fixed.context, limits.training ? beside : 1)) {
+    const bool divides_context = fixed.context || limits.training;
+    const std::vector<std::int64_t> contexts =
+        divides_context ? degrees(fixed.context, beside) : std::vector<std::int64_t>{1};
+    for (const std::int64_t context : contexts) {
       plan.context = context;
       for (const std::int64_t pipeline : degrees(fixed.pipeline, beside / context)) {
         plan.pipeline = pipeline;
@@ -66,9 +87,7 @@ void for_each_division(const SearchSpace& space, const ShardingLimits& limits,
         if (fixed.data.value_or(plan.data) != plan.data) continue;
         for (const std::int64_t expert : expert_degrees(fixed, limits)) {
           plan.expert = expert;
-          choice.step = fixed.step;
-          choose_freely(space, limits, choice);
-          visit(choice);
+          for_each_step(space, limits, choice, visit);
         }
       }
     }
@@ -99,10 +118,10 @@ class BrokenRules {
 
   /// The rule that all plans break, or the first rules that some break.
   [[nodiscard]] std::vector<PlanViolation> named() const {
-    std::vector<PlanViolation> named = examples_;
     if (!common_.empty()) {
       return {*std::ranges::find(examples_, common_.front(), &PlanViolation::rule)};
     }
+    std::vector<PlanViolation> named = examples_;
     if (named.size() > kMostRulesNamed) {
       named.erase(named.begin() + static_cast<std::ptrdiff_t>(kMostRulesNamed), named.end());
     }
@@ -135,6 +154,18 @@ class BrokenRules {
       fmt::format("choose other degrees, or a multiple of {} devices", devices));
 }
 
+/// The rule that a number below 1 breaks, which the program's options refuse.
+std::optional<PlanRule> rule_of_numbers(const FixedDegrees& fixed) {
+  const std::array degrees{fixed.tensor,  fixed.pipeline, fixed.data,
+                           fixed.context, fixed.expert,   fixed.interleave};
+  const auto below_one = [](const std::optional<std::int64_t>& number) {
+    return number.value_or(1) < 1;
+  };
+  if (std::ranges::any_of(degrees, below_one)) return PlanRule::degrees_positive;
+  if (below_one(fixed.micro_batch)) return PlanRule::micro_batch_positive;
+  return std::nullopt;
+}
+
 std::string requirements_of(const std::vector<PlanViolation>& violations) {
   std::string text;
   for (const PlanViolation& violation : violations) {
@@ -154,6 +185,12 @@ NoLegalPlan::NoLegalPlan(std::string question, std::vector<PlanViolation> violat
 
 void detail::throw_no_legal_plan(const SearchSpace& space, const ShardingLimits& limits,
                                  const std::string& model) {
+  const std::string question =
+      fmt::format("no plan for {} is legal for {} with a batch of {}",
+                  detail::with_noun(space.devices, "device"), model, space.load.batch_size);
+  if (const auto rule = rule_of_numbers(space.fixed)) {
+    throw NoLegalPlan(question, {{*rule, {}, space.load, limits}});
+  }
   BrokenRules broken;
   bool divides = false;
   for_each_division(space, limits, [&](const PlanChoice& choice) {
@@ -162,10 +199,7 @@ void detail::throw_no_legal_plan(const SearchSpace& space, const ShardingLimits&
                rules_against(choice, space.load, limits));
   });
   if (!divides) throw_other_devices(space);
-  throw NoLegalPlan(
-      fmt::format("no plan for {} is legal for {} with a batch of {}",
-                  detail::with_noun(space.devices, "device"), model, space.load.batch_size),
-      broken.named());
+  throw NoLegalPlan(question, broken.named());
 }
 
 }  // namespace headroom

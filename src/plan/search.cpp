@@ -24,6 +24,17 @@ std::vector<std::int64_t> detail::divisors(std::int64_t number) {
   return result;
 }
 
+std::vector<std::int64_t> detail::micro_batch_sizes(std::int64_t batch, std::int64_t devices) {
+  std::vector<std::int64_t> sizes{batch};
+  for (std::int64_t size = 1; size <= batch; size *= 2) sizes.push_back(size);
+  for (const std::int64_t replicas : divisors(devices)) {
+    if (batch % replicas == 0) sizes.push_back(batch / replicas);
+  }
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
 namespace {
 
 using detail::choices;
@@ -38,19 +49,13 @@ struct Cell {
   std::int64_t micro_batch;
 };
 
-std::vector<std::int64_t> micro_batch_sizes(std::int64_t batch) {
-  std::vector<std::int64_t> sizes;
-  for (std::int64_t size = 1; size <= batch; size *= 2) sizes.push_back(size);
-  if (sizes.back() != batch) sizes.push_back(batch);
-  return sizes;
-}
-
 std::vector<Cell> cells_of(const SearchSpace& space, Purpose purpose,
                            const ShardingLimits& limits) {
   const FixedDegrees& fixed = space.fixed;
   const bool serving = purpose == Purpose::serve;
   const std::vector<std::int64_t> sizes =
-      serving ? std::vector<std::int64_t>{1} : micro_batch_sizes(space.load.batch_size);
+      serving ? std::vector<std::int64_t>{1}
+              : detail::micro_batch_sizes(space.load.batch_size, space.devices);
   std::vector<Cell> cells;
   for (const std::int64_t tensor : choices(fixed.tensor, divisors(space.devices))) {
     if (tensor < 1 || space.devices % tensor != 0) continue;

@@ -96,7 +96,9 @@ std::string describe_search(const ClaimReport& report) {
 
 std::string claim_verdict(const ClaimReport& report) {
   const std::string searched = describe_search(report);
-  if (report.explanations.empty()) return "no explanation among " + searched;
+  const bool explained = !report.explanations.empty();
+  if (explained && report.terms_tried == 0) return "equal to headroom's figure";
+  if (!explained) return "no explanation among " + searched;
   const std::size_t more =
       report.explanations.size() - std::min(kMostShown, report.explanations.size());
   const std::string others =

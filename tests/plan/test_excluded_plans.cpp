@@ -69,6 +69,56 @@ TEST_CASE("a rule that every plan breaks is named alone") {
         Rules{PlanRule::interleave_micro_batches});
 }
 
+// A loss in chunks may take all sequences at once or one after the other, and sequence parallelism
+// is a choice.
+TEST_CASE("a rule is named alone only if every micro-batch breaks it, with and without sp") {
+  FixedDegrees groups;
+  groups.pipeline = 2;
+  groups.data = 4;
+  groups.step = {.schedule = PipelineSchedule::dual_pipe, .zero_ranks = 3, .loss_chunks = 2};
+  CHECK(named_rules(question_of("llama-3-8b", Purpose::train, 8, 64), groups) ==
+        Rules{PlanRule::zero_ranks_divide});
+  FixedDegrees overlapped;
+  overlapped.tensor = 2;
+  overlapped.data = 4;
+  overlapped.step.tensor_overlap = TensorOverlap::on;
+  PlanQuestion odd = question_of("llama-3-8b", Purpose::train, 8, 2);
+  odd.load.seq_len = 1001;
+  CHECK(named_rules(odd, overlapped) == Rules{PlanRule::busy_replicas});
+  odd.load.batch_size = 8;
+  CHECK(named_rules(odd, overlapped).empty());
+}
+
+TEST_CASE("context parallelism of a served model is refused as such") {
+  FixedDegrees fixed;
+  fixed.context = 2;
+  CHECK(named_rules(question_of("llama-3-8b", Purpose::serve, 2, 8), fixed) ==
+        Rules{PlanRule::context_trains});
+}
+
+TEST_CASE("degrees and micro-batches below 1 break rules of a search, too") {
+  for (const auto degree : {&FixedDegrees::tensor, &FixedDegrees::pipeline, &FixedDegrees::data,
+                            &FixedDegrees::context, &FixedDegrees::expert}) {
+    FixedDegrees fixed;
+    fixed.*degree = 0;
+    CHECK(named_rules(question_of("gpt2", Purpose::train, 4, 8), fixed) ==
+          Rules{PlanRule::degrees_positive});
+  }
+  FixedDegrees fixed;
+  fixed.micro_batch = 0;
+  CHECK(named_rules(question_of("gpt2", Purpose::train, 4, 8), fixed) ==
+        Rules{PlanRule::micro_batch_positive});
+}
+
+// Three replicas of nine sequences: a micro-batch of three is no power of two.
+TEST_CASE("a search tries micro-batches of all sequences of a replica") {
+  FixedDegrees fixed;
+  fixed.pipeline = 2;
+  fixed.data = 3;
+  fixed.step.loss_chunks = 3 * 1024;
+  CHECK(named_rules(question_of("llama-3-8b", Purpose::train, 6, 9), fixed).empty());
+}
+
 TEST_CASE("rules that exclude some plans each are named together") {
   CHECK(named_rules(question_of("gpt2", Purpose::serve, 1048573, 1), {}) ==
         Rules{PlanRule::busy_replicas, PlanRule::pipeline_layers, PlanRule::tensor_heads});
