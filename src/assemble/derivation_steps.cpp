@@ -313,7 +313,7 @@ void require_trained_weights(const AnalyzeReport& report) {
                           "{} have no effect",
                           name_of(workload.dtype), name_of(*workload.weights)),
               {},
-              fmt::format("leave out {} and --recipe; `headroom fit` counts other recipes",
+              fmt::format("leave out {} or the recipe; `headroom fit` counts other recipes",
                           Setting::weights));
 }
 
