@@ -190,7 +190,7 @@ class Explainer {
       throw_invalid_input("a generation starts with the prefill of its prompt",
                           fmt::format("leave out {}, or the new tokens", Setting::phase));
     }
-    const Workload step = decode_step(prompt, *new_tokens_ - 1);
+    Workload step = decode_step(prompt, *new_tokens_ - 1);
     generation_notes_ = notes_on(step, analyzed_.model.spec);
     return step;
   }
