@@ -239,13 +239,13 @@ struct RecipeInfo {
   std::string_view name;
   Integer weight_bytes;
   Integer layer_matrix_bytes;  ///< of weights that is_layer_matrix
-  Integer scaled_copies;       ///< of those, with a scale of one byte per 32 values
+  Integer scaled_copies = 0;   ///< of those, with a scale of one byte per 32 values
   Integer gradient_bytes;
-  Integer master_bytes;
+  Integer master_bytes = 0;
   Integer state_bytes;
-  std::optional<DType> arithmetic;  ///< of the layers' GEMMs; empty: that of the activations
-  std::optional<DType> dispatch;    ///< of tokens sent to experts; empty: that of the activations
-  std::optional<SavedInputs> saved_inputs;  ///< empty: in the activations' type
+  std::optional<DType> arithmetic{};  ///< of the layers' GEMMs; empty: that of the activations
+  std::optional<DType> dispatch{};    ///< of tokens sent to experts; empty: that of the activations
+  std::optional<SavedInputs> saved_inputs{};  ///< empty: in the activations' type
   std::string_view source;
 };
 [[nodiscard]] const std::array<RecipeInfo, 7>& recipes() noexcept;

@@ -2,6 +2,7 @@
 
 #include "enum_table.h"
 #include "headroom/parallel_plan.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 namespace {
@@ -20,7 +21,7 @@ static_assert(detail::lists_every<kOptimizers>(&OptimizerInfo::optimizer));
 // with scaling by tensor, Megatron-LM does so also of the attention's output, which attention saves
 // in 16 bits, and otherwise reads the latter (core/transformer/attention.py, save_original_input).
 constexpr SavedInputs kByTensor{0, 0, SavedInputs::Shared::copied};
-constexpr SavedInputs kMicroscaled{32, 1};  // E8M0: OCP Microscaling Formats 1.0, section 5.1
+constexpr SavedInputs kMicroscaled{kMxfp8.grain.in, 1};  // E8M0
 constexpr SavedInputs kTiles{128, 4};  // 1 × 128 with float32 scales: 2412.19437, section 3.3.2
 
 // Transformer Engine keeps 16-bit weights, and an FP8 copy of each layer matrix with its transpose,
@@ -31,60 +32,40 @@ constexpr std::array<RecipeInfo, 7> kRecipes{{
      .name = "float32",
      .weight_bytes = 4,
      .layer_matrix_bytes = 4,
-     .scaled_copies = 0,
      .gradient_bytes = 4,
-     .master_bytes = 0,
      .state_bytes = 4,
-     .arithmetic = {},
-     .dispatch = {},
-     .saved_inputs = {},
      .source = "all in float32: 16 bytes per parameter with Adam"},
     {.recipe = Recipe::bfloat16,
      .name = "bfloat16",
      .weight_bytes = 2,
      .layer_matrix_bytes = 2,
-     .scaled_copies = 0,
      .gradient_bytes = 2,
-     .master_bytes = 0,
      .state_bytes = 2,
-     .arithmetic = {},
-     .dispatch = {},
-     .saved_inputs = {},
      .source = "all in 16 bit: 8 bytes with Adam"},
     {.recipe = Recipe::mixed,
      .name = "mixed",
      .weight_bytes = 2,
      .layer_matrix_bytes = 2,
-     .scaled_copies = 0,
      .gradient_bytes = 2,
      .master_bytes = 4,
      .state_bytes = 4,
-     .arithmetic = {},
-     .dispatch = {},
-     .saved_inputs = {},
      .source = "arXiv 1910.02054, section 3.1: 16 bytes with Adam"},
     {.recipe = Recipe::megatron,
      .name = "megatron",
      .weight_bytes = 2,
      .layer_matrix_bytes = 2,
-     .scaled_copies = 0,
      .gradient_bytes = 4,
      .master_bytes = 4,
      .state_bytes = 4,
-     .arithmetic = {},
-     .dispatch = {},
-     .saved_inputs = {},
      .source = "Megatron-LM, float32 gradients: 18 bytes with Adam"},
     {.recipe = Recipe::fp8_transformer_engine,
      .name = "fp8-transformer-engine",
      .weight_bytes = 2,
      .layer_matrix_bytes = 4,
-     .scaled_copies = 0,
      .gradient_bytes = 4,
      .master_bytes = 4,
      .state_bytes = 4,
      .arithmetic = DType::float8,
-     .dispatch = {},
      .saved_inputs = kByTensor,
      .source = "Transformer Engine, fp8_autocast with cached FP8 weights: 20 bytes with Adam"},
     {.recipe = Recipe::mxfp8_transformer_engine,
@@ -96,14 +77,12 @@ constexpr std::array<RecipeInfo, 7> kRecipes{{
      .master_bytes = 4,
      .state_bytes = 4,
      .arithmetic = DType::float8,
-     .dispatch = {},
      .saved_inputs = kMicroscaled,
      .source = "Transformer Engine, MXFP8BlockScaling with cached weights: 20.06 bytes with Adam"},
     {.recipe = Recipe::fp8_deepseek_v3,
      .name = "fp8-deepseek-v3",
      .weight_bytes = 2,
      .layer_matrix_bytes = 1,
-     .scaled_copies = 0,
      .gradient_bytes = 4,
      .master_bytes = 4,
      .state_bytes = 2,

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "headroom/parallel_plan.h"
+#include "headroom/storage.h"
 #include "quantised.h"
 
 namespace headroom {
@@ -12,7 +13,6 @@ namespace {
 constexpr Integer kAdamBlock = 256;
 constexpr Integer kSmallestQuantised = 4096;
 constexpr Integer kFloat32StateBytes = 4;
-constexpr Integer kMicroscaledBlock = 32;  // values per scale: OCP Microscaling Formats 1.0
 
 /// Sizes of one layer's copy of a weight.
 struct WeightSizes {
@@ -65,7 +65,7 @@ Integer optimizer_state_bytes(const Weight& weight, const WeightSizes& weight_si
 Integer stored_bytes(const Weight& weight, const RecipeInfo& recipe, Integer elements) {
   if (!is_layer_matrix(weight)) return recipe.weight_bytes * elements;
   return recipe.layer_matrix_bytes * elements +
-         recipe.scaled_copies * ceil_div(elements, kMicroscaledBlock);
+         recipe.scaled_copies * ceil_div(elements, Integer{kMxfp8.grain.in});
 }
 
 StateBytes states_of_layer(const Weight& weight, const StatePolicy& policy, const Bindings& sizes) {
