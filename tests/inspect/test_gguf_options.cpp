@@ -166,6 +166,20 @@ TEST_CASE("Laguna's files have windows in three of four layers, or as they list 
             .find("laguna.block_count") != std::string::npos);
 }
 
+TEST_CASE("a list of windows that is too short, or of other values than flags, is refused") {
+  constexpr std::uint32_t kInt32 = 5;
+  std::string numbers = bytes_of(kInt32) + bytes_of(std::uint64_t{5});
+  for (int layer = 0; layer < 5; ++layer) numbers += bytes_of(std::int32_t{1});
+  for (const auto& [value, message] :
+       {std::pair(flags({true, false}), "does not list block_count layers"),
+        std::pair(numbers, "lists no flags")}) {
+    GgufWriter writer = metadata_of("laguna", laguna_sizes());
+    writer.add_raw("laguna.attention.sliding_window_pattern", kList, value);
+    CHECK(refusal_in(writer).find(std::string("laguna.attention.sliding_window_pattern: ") +
+                                  message) != std::string::npos);
+  }
+}
+
 TEST_CASE("MiniCPM's factors of residuals and logits are those of the file") {
   GgufWriter writer = metadata_of("minicpm", sizes_of(4));
   writer.add("minicpm.residual_scale", 0.25F).add("minicpm.logit_scale", 8.0F);

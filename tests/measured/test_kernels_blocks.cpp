@@ -102,6 +102,30 @@ double worst_share(const BlockWeights& weights, ActivationPath path, const std::
   return worst;
 }
 
+/// Outputs that fill several tiles of each of two threads, and a part of one.
+constexpr std::int64_t kOutputs = 149;
+
+/// Blocks whose bytes are all `code`, but for float16 of 1 at `ones`.
+struct FilledBlocks {
+  GgmlType type;
+  std::vector<std::size_t> ones;
+
+  [[nodiscard]] BlockWeights with(std::byte code) const {
+    BlockWeights weights(type, kOutputs, 256);
+    auto& bytes = weights.stored.bytes;
+    std::ranges::fill(bytes, code);
+    const auto block = static_cast<std::size_t>(checkpoint::info(type).block_bytes);
+    for (std::size_t first = 0; first < bytes.size(); first += block) {
+      for (const std::size_t one : ones) {
+        bytes[first + one] = std::byte{0};
+        bytes[first + one + 1] = std::byte{0x3c};
+      }
+    }
+    checkpoint::dequantise(type, bytes, weights.values, "test");
+    return weights;
+  }
+};
+
 std::vector<float> decoded_row(const PackedLinear& linear, std::int64_t row) {
   std::vector<float> values(static_cast<std::size_t>(linear.in_features()));
   REQUIRE(linear.read_row(row, values.data()));
@@ -170,7 +194,7 @@ TEST_CASE("products with float32 activations equal the matrix product within rou
     const Threads scope(threads);
     for (const GgmlType type : kTypes) {
       CAPTURE(checkpoint::info(type).name);
-      const BlockWeights weights(type, 37, 512);
+      const BlockWeights weights(type, kOutputs, 512);
       for (const std::int64_t rows : {1, 3, 4, 5, 8, 14}) {
         CAPTURE(rows);
         const auto x = random_floats(rows * weights.in, 2);
@@ -185,7 +209,7 @@ TEST_CASE("products with int8 activations differ by no more than half a step per
     const Threads scope(threads);
     for (const GgmlType type : kTypes) {
       CAPTURE(checkpoint::info(type).name);
-      const BlockWeights weights(type, 37, 512);
+      const BlockWeights weights(type, kOutputs, 512);
       for (const std::int64_t rows : {1, 3, 4, 5, 8, 14}) {
         CAPTURE(rows);
         const auto x = random_floats(rows * weights.in, 2, 3.0F);
@@ -208,9 +232,30 @@ TEST_CASE("activations that int8 holds exactly give exact products within roundi
   }
 }
 
+TEST_CASE("codes and activations at the ends of their ranges give exact products") {
+  const std::vector<FilledBlocks> types{{GgmlType::q8_0, {0}},    {GgmlType::q5_1, {0, 2}},
+                                        {GgmlType::q4_k, {0, 2}}, {GgmlType::q6_k, {208}},
+                                        {GgmlType::iq4_nl, {0}},  {GgmlType::iq4_xs, {0}}};
+  for (const FilledBlocks& blocks : types) {
+    CAPTURE(checkpoint::info(blocks.type).name);
+    for (const std::byte code :
+         {std::byte{0x00}, std::byte{0x7f}, std::byte{0x80}, std::byte{0xff}}) {
+      CAPTURE(static_cast<int>(code));
+      const BlockWeights weights = blocks.with(code);
+      for (const float end : {-127.0F, 127.0F}) {
+        const std::vector<float> x(static_cast<std::size_t>(weights.in), end);
+        const double exact = expected_at(weights, x.data(), 0).value;
+        for (const float y : product(weights, ActivationPath::int8, x)) {
+          CHECK(static_cast<double>(y) == doctest::Approx(exact).epsilon(1e-6));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("many rows equal the rows one by one") {
   for (const ActivationPath path : {ActivationPath::float32, ActivationPath::int8}) {
-    const BlockWeights weights(GgmlType::q4_k, 48, 256);
+    const BlockWeights weights(GgmlType::q4_k, kOutputs, 256);
     const auto x = random_floats(131 * weights.in, 9);
     const auto all = product(weights, path, x);
     for (const std::int64_t row : {0, 63, 64, 127, 130}) {

@@ -163,7 +163,7 @@ TEST_CASE("a linear layer in bfloat16 applies its epilogue after the bias and re
   for (const Epilogue epilogue : kEpilogues) {
     for (const std::int64_t rows : {1, 5, 40}) {
       CAPTURE(static_cast<int>(epilogue));
-      TwoPartLayer layer{rows, 2100, 77};
+      TwoPartLayer layer{rows, 2100, 205};  // three panels and a part of one, or more
       PackedLinear linear(layer.parts(), layer.in,
                           {.epilogue = epilogue, .storage = HeldType::bfloat16});
       std::vector<float> y = layer.y;

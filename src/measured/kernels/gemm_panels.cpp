@@ -70,31 +70,51 @@ Share share_of(const WeightPanels<Weight>& panels, std::int64_t rows) {
   return {{0, rows}, thread_range(columns, granule_of(panels.width, panels.out, threads))};
 }
 
-/// All rows with `columns`, at most kTileVectors vectors of one panel.
-template <class Weight>
-void multiply_columns(const PanelProduct<Weight>& product, const RowOperands& at, Range columns) {
-  const WeightPanels<Weight>& panels = product.panels;
-  const std::int64_t row_bytes = panels.width * static_cast<std::int64_t>(sizeof(Weight));
+/// Columns of several panels that are equally far apart: `first` of the first panel.
+template <std::size_t panels>
+struct ColumnsOfPanels {
+  Range first;
+  std::int64_t next = 0;  ///< columns from one panel to the next
+};
+
+/// All rows, a single one for several panels, with the tile's columns.
+template <std::size_t panels, std::size_t vectors, class Weight>
+void multiply_vectors(const TileOperands<Weight>& tile, std::int64_t rows) {
+  if constexpr (panels == 1)
+    multiply_rows<vectors>(tile, rows);
+  else
+    multiply_tile<panels, 1, vectors>(tile);
+}
+
+/// All rows with `columns`, at most kTileVectors vectors of each panel.
+template <std::size_t panels, class Weight>
+void multiply_columns(const PanelProduct<Weight>& product, const RowOperands& at,
+                      ColumnsOfPanels<panels> columns) {
+  const WeightPanels<Weight>& w = product.panels;
+  const Range first = columns.first;
+  const std::int64_t row_bytes = w.width * static_cast<std::int64_t>(sizeof(Weight));
   const bool is_read_once = at.rows <= static_cast<std::int64_t>(kTileRows);
   const std::int64_t block =
-      is_read_once ? panels.in : round_up(kPanelBytes / row_bytes, kWordInputs<Weight>);
-  for (std::int64_t input = 0; input < panels.in; input += block) {
+      is_read_once ? w.in : round_up(kPanelBytes / row_bytes, kWordInputs<Weight>);
+  for (std::int64_t input = 0; input < w.in; input += block) {
     const bool adds = input > 0 || product.epilogue == Epilogue::add_residual;
-    const TileOperands<Weight> tile{.weights = panels.column(columns.begin) + input * panels.width,
-                                    .word_stride = panels.word_stride(),
-                                    .inputs = std::min(block, panels.in - input),
+    const TileOperands<Weight> tile{.weights = w.column(first.begin) + input * w.width,
+                                    .word_stride = w.word_stride(),
+                                    .inputs = std::min(block, w.in - input),
                                     .x = at.x + input,
-                                    .x_stride = panels.in,
-                                    .y = at.y + columns.begin,
-                                    .y_stride = panels.out,
-                                    .columns = std::min(columns.end, panels.out) - columns.begin,
-                                    .first_sum = adds ? FirstSum::y : FirstSum::zero};
-    if (columns.size() == kTileColumns)
-      multiply_rows<kTileVectors>(tile, at.rows);
-    else if (columns.size() == 2 * kLanes)
-      multiply_rows<2>(tile, at.rows);
+                                    .x_stride = w.in,
+                                    .y = at.y + first.begin,
+                                    .y_stride = w.out,
+                                    .columns = std::min(first.end, w.out) - first.begin,
+                                    .first_sum = adds ? FirstSum::y : FirstSum::zero,
+                                    .next_weights = columns.next / w.width * w.stride,
+                                    .next_columns = columns.next};
+    if (first.size() == kTileColumns)
+      multiply_vectors<panels, kTileVectors>(tile, at.rows);
+    else if (first.size() == 2 * kLanes)
+      multiply_vectors<panels, 2>(tile, at.rows);
     else
-      multiply_rows<1>(tile, at.rows);
+      multiply_vectors<panels, 1>(tile, at.rows);
   }
 }
 
@@ -105,20 +125,45 @@ Range tile_columns(std::int64_t begin, std::int64_t end, std::int64_t width) {
   return {begin, begin + (rest >= 2 * kLanes ? 2 * kLanes : kLanes)};
 }
 
+/// The columns of `range`, and of as many panels as there are at once; adds bias and residual.
+template <std::size_t panels, class Weight>
+void multiply_range(const PanelProduct<Weight>& product, const RowOperands& at, Range range,
+                    std::int64_t next) {
+  const std::int64_t out = product.panels.out;
+  for (std::int64_t column = range.begin; column < range.end;) {
+    const Range some = tile_columns(column, range.end, product.panels.width);
+    multiply_columns<panels>(product, at, {some, next});
+    for (std::size_t panel = 0; panel < panels; ++panel) {
+      const std::int64_t first = some.begin + static_cast<std::int64_t>(panel) * next;
+      const std::int64_t count = std::min(some.size(), out - first);
+      apply_epilogue(product.epilogue, product.bias.empty() ? nullptr : product.bias.data() + first,
+                     {at.y + first, out, at.rows, count});
+    }
+    column = some.end;
+  }
+}
+
+/// One row with the whole panels of `columns`, kTilePanels at once; returns the columns behind
+/// them.
+template <class Weight>
+Range multiply_whole_panels(const PanelProduct<Weight>& product, const RowOperands& at,
+                            Range columns) {
+  const std::int64_t width = product.panels.width;
+  constexpr auto kPanels = static_cast<std::int64_t>(kTilePanels);
+  if (at.rows != 1 || columns.begin % width != 0) return columns;
+  const std::int64_t whole = std::min(columns.end, product.panels.out) - columns.begin;
+  const std::int64_t next = std::max<std::int64_t>(0, whole) / (kPanels * width) * width;
+  multiply_range<kTilePanels>(product, at, {columns.begin, columns.begin + next}, next);
+  return {columns.begin + kPanels * next, columns.end};
+}
+
 template <class Weight>
 void multiply(const PanelProduct<Weight>& product, const RowOperands& all, const Share& share) {
   const WeightPanels<Weight>& panels = product.panels;
   const RowOperands at{all.x + share.rows.begin * panels.in, all.y + share.rows.begin * panels.out,
                        share.rows.size()};
   if (at.rows <= 0) return;
-  for (std::int64_t column = share.columns.begin; column < share.columns.end;) {
-    const Range some = tile_columns(column, share.columns.end, panels.width);
-    multiply_columns(product, at, some);
-    apply_epilogue(
-        product.epilogue, product.bias.empty() ? nullptr : product.bias.data() + some.begin,
-        {at.y + some.begin, panels.out, at.rows, std::min(some.end, panels.out) - some.begin});
-    column = some.end;
-  }
+  multiply_range<1>(product, at, multiply_whole_panels(product, at, share.columns), 0);
 }
 
 template <class Weight>

@@ -1,5 +1,6 @@
 // Register tiles of a matrix product: a few rows of x with a few vectors of neighbouring outputs.
-// Each weight that is read is multiplied with all rows of the tile.
+// Each weight that is read is multiplied with all rows of the tile. One row is multiplied with
+// several panels at once.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +23,15 @@ inline constexpr std::size_t kTileRows = 3;
 #endif
 inline constexpr std::size_t kTileVectors = 4;
 
+/// Panels of a tile of one row, which has nothing to do but to read: memory delivers several
+/// streams faster than one. With kTileVectors, their sums fill 12 vectors.
+inline constexpr std::size_t kTilePanels = 3;
+
 /// First value of a tile's sums.
 enum class FirstSum { zero, y };
 
-/// Operands of tiles of one panel, from its first input on: x [rows, inputs] and y [rows, columns].
+/// Operands of tiles of one panel, from its first input on: x [rows, inputs] and y [rows, columns];
+/// or of several that are equally far apart.
 template <class Weight>
 struct TileOperands {
   const Weight* weights = nullptr;
@@ -37,6 +43,8 @@ struct TileOperands {
   std::int64_t y_stride = 0;
   std::int64_t columns = 0;  ///< that exist; others are computed, and not stored
   FirstSum first_sum = FirstSum::zero;
+  std::int64_t next_weights = 0;  ///< weights from one of several panels to the next
+  std::int64_t next_columns = 0;  ///< columns of y between them
 };
 
 /// Input `input` of the words at `from`.
@@ -54,61 +62,71 @@ simd::Floats load_input(const std::uint16_t* from) {
   return std::bit_cast<simd::Floats>(input == 0 ? words << 16 : words & 0xffff0000U);
 }
 
-template <std::size_t rows, std::size_t vectors>
-using TileSums = std::array<std::array<simd::Floats, vectors>, rows>;
+template <std::size_t panels, std::size_t rows, std::size_t vectors>
+using TileSums = std::array<std::array<std::array<simd::Floats, vectors>, rows>, panels>;
 
-/// Adds the products of the first `inputs` inputs of a word.
-template <std::size_t inputs, std::size_t rows, std::size_t vectors, class Weight>
-[[gnu::always_inline]] inline void add_word(const Weight* words, const float* x,
-                                            std::int64_t x_stride, TileSums<rows, vectors>& sums) {
+/// Adds the products of the first `inputs` inputs of a word of every panel.
+template <std::size_t inputs, std::size_t panels, std::size_t rows, std::size_t vectors,
+          class Weight>
+[[gnu::always_inline]] inline void add_word(const Weight* words, std::int64_t next_weights,
+                                            const float* x, std::int64_t x_stride,
+                                            TileSums<panels, rows, vectors>& sums) {
   simd::unroll<inputs>([&](auto input) {
-    std::array<simd::Floats, vectors> w;
-    simd::unroll<vectors>([&](auto v) {
-      constexpr std::int64_t kVector = simd::kLanes * kWordInputs<Weight>;
-      w[v] = load_input<decltype(input)::value>(words + static_cast<std::int64_t>(v) * kVector);
-    });
-    simd::unroll<rows>([&](auto r) {
-      const simd::Floats value = simd::broadcast(
-          x[static_cast<std::int64_t>(r) * x_stride + static_cast<std::int64_t>(input)]);
-      simd::unroll<vectors>([&](auto v) { sums[r][v] += value * w[v]; });
+    simd::unroll<panels>([&](auto p) {
+      const Weight* const own = words + static_cast<std::int64_t>(p) * next_weights;
+      std::array<simd::Floats, vectors> w;
+      simd::unroll<vectors>([&](auto v) {
+        constexpr std::int64_t kVector = simd::kLanes * kWordInputs<Weight>;
+        w[v] = load_input<decltype(input)::value>(own + static_cast<std::int64_t>(v) * kVector);
+      });
+      simd::unroll<rows>([&](auto r) {
+        const simd::Floats value = simd::broadcast(
+            x[static_cast<std::int64_t>(r) * x_stride + static_cast<std::int64_t>(input)]);
+        simd::unroll<vectors>([&](auto v) { sums[p][r][v] += value * w[v]; });
+      });
     });
   });
 }
 
-/// Calls visit(row, vector, y, columns) for the parts of y that exist.
-template <std::size_t rows, std::size_t vectors, class Weight, class Visit>
-[[gnu::always_inline]] inline void for_outputs(const TileOperands<Weight>& at, const Visit& visit) {
-  simd::unroll<rows>([&](auto r) {
-    simd::unroll<vectors>([&](auto v) {
-      const std::int64_t first = static_cast<std::int64_t>(v) * simd::kLanes;
-      const std::int64_t columns = std::min(simd::kLanes, at.columns - first);
-      if (columns <= 0) return;
-      visit(r, v, at.y + static_cast<std::int64_t>(r) * at.y_stride + first, columns);
+/// Calls visit(sum, y, columns) for the sums whose part of y exists.
+template <std::size_t panels, std::size_t rows, std::size_t vectors, class Weight, class Visit>
+[[gnu::always_inline]] inline void for_outputs(const TileOperands<Weight>& at,
+                                               TileSums<panels, rows, vectors>& sums,
+                                               const Visit& visit) {
+  simd::unroll<panels>([&](auto p) {
+    float* const own = at.y + static_cast<std::int64_t>(p) * at.next_columns;
+    simd::unroll<rows>([&](auto r) {
+      simd::unroll<vectors>([&](auto v) {
+        const std::int64_t first = static_cast<std::int64_t>(v) * simd::kLanes;
+        const std::int64_t columns = std::min(simd::kLanes, at.columns - first);
+        if (columns <= 0) return;
+        visit(sums[p][r][v], own + static_cast<std::int64_t>(r) * at.y_stride + first, columns);
+      });
     });
   });
 }
 
 /// y = x·Wᵀ, or y + x·Wᵀ, of a tile.
-template <std::size_t rows, std::size_t vectors, class Weight>
+template <std::size_t panels, std::size_t rows, std::size_t vectors, class Weight>
 void multiply_tile(const TileOperands<Weight>& at) {
   constexpr std::int64_t kInputs = kWordInputs<Weight>;
-  TileSums<rows, vectors> sums = {};
+  TileSums<panels, rows, vectors> sums = {};
   if (at.first_sum == FirstSum::y) {
-    for_outputs<rows, vectors>(at, [&](auto r, auto v, const float* y, std::int64_t columns) {
-      sums[r][v] = columns == simd::kLanes ? simd::load(y) : simd::load_first(y, columns);
+    for_outputs(at, sums, [&](simd::Floats& sum, const float* y, std::int64_t columns) {
+      sum = columns == simd::kLanes ? simd::load(y) : simd::load_first(y, columns);
     });
   }
   const Weight* words = at.weights;
   const float* x = at.x;
   for (std::int64_t i = 0; i < at.inputs / kInputs; ++i, words += at.word_stride, x += kInputs) {
-    add_word<static_cast<std::size_t>(kInputs)>(words, x, at.x_stride, sums);
+    add_word<static_cast<std::size_t>(kInputs)>(words, at.next_weights, x, at.x_stride, sums);
   }
-  if (at.inputs % kInputs != 0) add_word<1>(words, x, at.x_stride, sums);
-  for_outputs<rows, vectors>(at, [&](auto r, auto v, float* y, std::int64_t columns) {
+  if (at.inputs % kInputs != 0) add_word<1>(words, at.next_weights, x, at.x_stride, sums);
+  for_outputs(at, sums, [&](const simd::Floats& sum, float* y, std::int64_t columns) {
     if (columns == simd::kLanes)
-      simd::store(y, sums[r][v]);
+      simd::store(y, sum);
     else
-      simd::store_first(y, sums[r][v], columns);
+      simd::store_first(y, sum, columns);
   });
 }
 
@@ -117,7 +135,7 @@ template <std::size_t vectors, class Weight, std::size_t tile_rows = kTileRows>
 void multiply_rows(TileOperands<Weight> at, std::int64_t rows) {
   constexpr auto kRows = static_cast<std::int64_t>(tile_rows);
   for (; rows >= kRows; rows -= kRows) {
-    multiply_tile<tile_rows, vectors>(at);
+    multiply_tile<1, tile_rows, vectors>(at);
     at.x += kRows * at.x_stride;
     at.y += kRows * at.y_stride;
   }

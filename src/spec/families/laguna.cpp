@@ -197,10 +197,9 @@ void finish_laguna(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const auto listed = metadata.flags_by_layer("attention.sliding_window_pattern");
   std::vector<std::string> attentions;
   std::vector<std::string> networks;
-  for (std::int64_t layer = 0; layer < std::ssize(heads); ++layer) {
+  for (std::int64_t layer = 0; layer < metadata.layers(); ++layer) {
     const auto index = static_cast<std::size_t>(layer);
-    const bool has_window =
-        windowed && (listed && index < listed->size() ? (*listed)[index] : layer % 4 != 0);
+    const bool has_window = windowed && (listed ? (*listed)[index] : layer % 4 != 0);
     attentions.emplace_back(has_window ? "sliding_attention" : "full_attention");
     networks.emplace_back(layer < dense ? "dense" : "sparse");
   }

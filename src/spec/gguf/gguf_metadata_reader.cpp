@@ -122,8 +122,11 @@ std::optional<std::int64_t> GgufMetadataReader::count(std::string_view key) cons
 std::optional<std::vector<bool>> GgufMetadataReader::flags_by_layer(std::string_view key) const {
   const GgufValue* const found = find(fmt::format("{}.{}", architecture_, key));
   const auto* const list = found == nullptr ? nullptr : std::get_if<GgufArray>(found);
-  if (list == nullptr || list->type != GgufValueType::boolean) return std::nullopt;
-  return list->flags(place(key));
+  if (list == nullptr) return std::nullopt;
+  if (list->type != GgufValueType::boolean) fail(key, "lists no flags");
+  std::vector<bool> flags = list->flags(place(key));
+  if (std::ssize(flags) < layers()) fail(key, "does not list block_count layers");
+  return flags;
 }
 
 std::vector<std::int64_t> GgufMetadataReader::counts(std::string_view key) const {

@@ -27,7 +27,8 @@ class GgufMetadataReader {
   [[nodiscard]] std::optional<std::string> text(std::string_view key) const;
   /// The value as an integer of at least 0; empty if absent.
   [[nodiscard]] std::optional<std::int64_t> count(std::string_view key) const;
-  /// One boolean per layer; empty if the key holds no such list.
+  /// One boolean per layer; empty if the key holds no list. Throws if its values are no booleans,
+  /// or too few.
   [[nodiscard]] std::optional<std::vector<bool>> flags_by_layer(std::string_view key) const;
   /// A list of counts of any length; empty if the key holds none.
   [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key) const;

@@ -3,8 +3,10 @@
 //   kValues            values of a block
 //   kGroup             values that share a scale
 //   kFields            bytes of a block, for the tile's layout
+//   kMaxCode           no code is larger
 //   codes(tile, g, i)  unsigned codes of values 4i to 4i + 3 of group g, one per byte, of every row
-//   scale(tile, g), least(tile, g)   of group g: value = scale·code − least
+//   scale(tile, g), and least(tile, g) or kZero   of group g: value = scale·code − least, or
+//                      scale·(code − kZero); 128 if codes exceed 127
 // Source: dequantize_row_* in ggml/src/ggml-quants.c, github.com/ggml-org/llama.cpp.
 #pragma once
 
@@ -35,19 +37,21 @@ struct FormatQ8_0 {
   static constexpr GgmlType kType = GgmlType::q8_0;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 255;
   static constexpr std::array kFields{BlockField{0, 2, 2}, BlockField{2, 32, 4}};
   /// Signed bytes plus 128.
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return tile.quad(2 + 4 * i) ^ 0x80808080U;
   }
   static Floats scale(BlockTile tile, std::size_t /*g*/) { return tile.half(0); }
-  static Floats least(BlockTile tile, std::size_t /*g*/) { return tile.half(0) * 128.0F; }
+  static constexpr float kZero = 128;
 };
 
 struct FormatQ4_0 {
   static constexpr GgmlType kType = GgmlType::q4_0;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 15;
   static constexpr std::array kFields{BlockField{0, 2, 2}, BlockField{2, 16, 4}};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return nibbles(tile, 2, i);
@@ -60,6 +64,7 @@ struct FormatQ4_1 {
   static constexpr GgmlType kType = GgmlType::q4_1;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 15;
   static constexpr std::array kFields{BlockField{0, 4, 2}, BlockField{4, 16, 4}};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return nibbles(tile, 4, i);
@@ -72,6 +77,7 @@ struct FormatQ5_0 {
   static constexpr GgmlType kType = GgmlType::q5_0;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 31;
   static constexpr std::array kFields{BlockField{0, 2, 2}, BlockField{2, 20, 4}};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return nibbles(tile, 6, i) | fifth_bits(tile.quad(2) >> static_cast<std::uint32_t>(4 * i));
@@ -84,6 +90,7 @@ struct FormatQ5_1 {
   static constexpr GgmlType kType = GgmlType::q5_1;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 31;
   static constexpr std::array kFields{BlockField{0, 4, 2}, BlockField{4, 20, 4}};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return nibbles(tile, 8, i) | fifth_bits(tile.quad(4) >> static_cast<std::uint32_t>(4 * i));
@@ -100,12 +107,13 @@ struct FormatIq4Nl {
   static constexpr GgmlType kType = GgmlType::iq4_nl;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = kNonLinear.back();
   static constexpr std::array kFields{BlockField{0, 2, 2}, BlockField{2, 16, 4}};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {
     return look_up(kNonLinear, nibbles(tile, 2, i));
   }
   static Floats scale(BlockTile tile, std::size_t /*g*/) { return tile.half(0); }
-  static Floats least(BlockTile tile, std::size_t /*g*/) { return tile.half(0) * 128.0F; }
+  static constexpr float kZero = 128;
 };
 
 /// OCP microscaling: a power of two, and floats of four bits (E2M1) doubled, plus 12.
@@ -113,6 +121,7 @@ struct FormatMxfp4 {
   static constexpr GgmlType kType = GgmlType::mxfp4;
   static constexpr std::size_t kValues = 32;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 24;
   static constexpr std::array kFields{BlockField{0, 1, 1}, BlockField{1, 16, 4}};
   static constexpr ByteTable kFloat4{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0};
   static Words codes(BlockTile tile, std::size_t /*g*/, std::size_t i) {

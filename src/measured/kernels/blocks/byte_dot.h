@@ -69,4 +69,56 @@ inline int32x4_t pairwise_products(int16x8_t a, int16x8_t b) {
 #endif
 }
 
+#if defined(__AVX512BW__) && !defined(__AVX512VNNI__)
+/// Sums of four products of neighbouring bytes, for unsigned a and signed b whose pairs of products
+/// fit into 16 bits.
+inline Ints products_of_four(__m512i a, __m512i b) {
+  return std::bit_cast<Ints>(_mm512_madd_epi16(_mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1)));
+}
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+/// Sums of four products of neighbouring bytes, for unsigned a and signed b whose pairs of products
+/// fit into 16 bits.
+inline Ints products_of_four(__m256i a, __m256i b) {
+  return std::bit_cast<Ints>(_mm256_madd_epi16(_mm256_maddubs_epi16(a, b), _mm256_set1_epi16(1)));
+}
+#endif
+
+/// sums + Σ codes·x for codes of at most 127 and |x| ≤ 127. Two products are at most 32,258, so
+/// that maddubs is exact.
+[[gnu::always_inline]] inline Ints add_low_dot(Ints sums, Words codes, Words x) {
+#if defined(__AVX512BW__) && !defined(__AVX512VNNI__)
+  return sums + products_of_four(std::bit_cast<__m512i>(codes), std::bit_cast<__m512i>(x));
+#elif defined(__AVX2__) && !defined(__AVX512F__)
+  return sums + products_of_four(std::bit_cast<__m256i>(codes), std::bit_cast<__m256i>(x));
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return std::bit_cast<Ints>(vdotq_s32(std::bit_cast<int32x4_t>(sums),
+                                       std::bit_cast<int8x16_t>(codes),
+                                       std::bit_cast<int8x16_t>(x)));
+#else
+  return add_dot(sums, codes, x);
+#endif
+}
+
+/// add_centred_dot subtracts so much from every code: 128 where the machine multiplies signed bytes
+/// as fast.
+#if (defined(__AVX2__) && !defined(__AVX512F__)) || defined(__ARM_FEATURE_DOTPROD)
+inline constexpr float kCentre = 128;
+#else
+inline constexpr float kCentre = 0;
+#endif
+
+/// sums + Σ (codes − kCentre)·x for |x| ≤ 127. With 128 subtracted, two products are at most
+/// 32,512: maddubs is exact for |code|·(x with the code's sign).
+[[gnu::always_inline]] inline Ints add_centred_dot(Ints sums, Words codes, Words x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  const auto centred = std::bit_cast<__m256i>(codes ^ 0x80808080U);
+  return sums + products_of_four(_mm256_abs_epi8(centred),
+                                 _mm256_sign_epi8(std::bit_cast<__m256i>(x), centred));
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return add_low_dot(sums, codes ^ 0x80808080U, x);
+#else
+  return add_dot(sums, codes, x);
+#endif
+}
+
 }  // namespace headroom::measured::blocks

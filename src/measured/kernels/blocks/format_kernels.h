@@ -12,11 +12,13 @@
 
 namespace headroom::measured::blocks {
 
-/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W. X is float, or Int8Block for int8.
+/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W, or for several that are equally far
+/// apart. X is float, or Int8Block for int8.
 template <class X>
 struct TileOperands {
   const std::byte* tile = nullptr;  ///< `blocks` tiles of blocks, one after another
   std::int64_t blocks = 0;
+  std::int64_t next_tile = 0;  ///< tiles from one to the next of several
   const X* x = nullptr;
   std::int64_t x_stride = 0;  ///< of a row, in X
   float* y = nullptr;
@@ -30,9 +32,16 @@ using TileProduct = void (*)(const TileOperands<X>& operands);
 /// Numbers of rows of x that a product takes at once: each block is decoded once for all of them.
 inline constexpr std::array<std::int64_t, 3> kRowsAtOnce{8, 4, 1};
 
-/// Products by number of rows, as in kRowsAtOnce.
+/// Tiles of W that a product of one row takes at once. One row has nothing to do but to read, and
+/// memory delivers several streams faster than one; the row is broadcast once for all of them.
+inline constexpr std::int64_t kTilesAtOnce = 4;
+
+/// Products of a tile by number of rows, as in kRowsAtOnce, and of kTilesAtOnce tiles with one row.
 template <class X>
-using TileProducts = std::array<TileProduct<X>, kRowsAtOnce.size()>;
+struct TileProducts {
+  std::array<TileProduct<X>, kRowsAtOnce.size()> of_rows;
+  TileProduct<X> of_tiles;
+};
 
 struct FormatKernels {
   checkpoint::GgmlType type;

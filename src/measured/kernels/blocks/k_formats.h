@@ -45,6 +45,7 @@ struct FormatQ4K : SixBitScales {
   static constexpr GgmlType kType = GgmlType::q4_k;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 15;
   static constexpr std::array kFields{BlockField{0, 4, 2}, BlockField{4, 12, 1},
                                       BlockField{16, 128, 4}};
   static Words codes(BlockTile tile, std::size_t g, std::size_t i) {
@@ -56,6 +57,7 @@ struct FormatQ5K : SixBitScales {
   static constexpr GgmlType kType = GgmlType::q5_k;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = 31;
   static constexpr std::array kFields{BlockField{0, 4, 2}, BlockField{4, 12, 1},
                                       BlockField{16, 160, 4}};
   static Words codes(BlockTile tile, std::size_t g, std::size_t i) {
@@ -67,6 +69,7 @@ struct FormatQ6K {
   static constexpr GgmlType kType = GgmlType::q6_k;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 16;
+  static constexpr std::uint32_t kMaxCode = 63;
   static constexpr std::array kFields{BlockField{0, 192, 4}, BlockField{192, 16, 1},
                                       BlockField{208, 2, 2}};
   /// Each half of the block has 64 bytes of low nibbles and 32 bytes of bit pairs.
@@ -85,6 +88,7 @@ struct FormatQ2K {
   static constexpr GgmlType kType = GgmlType::q2_k;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 16;
+  static constexpr std::uint32_t kMaxCode = 3;
   static constexpr std::array kFields{BlockField{0, 16, 1}, BlockField{16, 64, 4},
                                       BlockField{80, 4, 2}};
   static Words codes(BlockTile tile, std::size_t g, std::size_t i) {
@@ -102,6 +106,7 @@ struct FormatQ3K {
   static constexpr GgmlType kType = GgmlType::q3_k;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 16;
+  static constexpr std::uint32_t kMaxCode = 7;
   static constexpr std::array kFields{BlockField{0, 96, 4}, BlockField{96, 12, 1},
                                       BlockField{108, 2, 2}};
   static Words codes(BlockTile tile, std::size_t g, std::size_t i) {
@@ -120,6 +125,7 @@ struct FormatIq4Xs {
   static constexpr GgmlType kType = GgmlType::iq4_xs;
   static constexpr std::size_t kValues = 256;
   static constexpr std::size_t kGroup = 32;
+  static constexpr std::uint32_t kMaxCode = kNonLinear.back();
   static constexpr std::array kFields{BlockField{0, 4, 2}, BlockField{4, 4, 1},
                                       BlockField{8, 128, 4}};
   static Words codes(BlockTile tile, std::size_t g, std::size_t i) {
@@ -130,7 +136,7 @@ struct FormatIq4Xs {
     const Words two = tile.pair(2) >> static_cast<std::uint32_t>(2 * g) & 3U;
     return tile.half(0) * (to_floats(four | two << 4U) - 32.0F);
   }
-  static Floats least(BlockTile tile, std::size_t g) { return scale(tile, g) * 128.0F; }
+  static constexpr float kZero = 128;
 };
 
 }  // namespace headroom::measured::blocks

@@ -10,9 +10,38 @@
 
 namespace headroom::measured::blocks {
 
-/// Sums of the rows of x, each over the kLanes rows of W in the tile.
-template <std::size_t rows>
-using TileSums = std::array<Floats, rows>;
+/// Sums [tiles, rows of x], each over the kLanes rows of W in the tile.
+template <std::size_t tiles, std::size_t rows>
+using TileSums = std::array<std::array<Floats, rows>, tiles>;
+
+/// Blocks of several tiles that are equally far apart.
+template <std::size_t tiles>
+struct TileRow {
+  const std::byte* first = nullptr;
+  std::size_t stride = 0;  ///< bytes from a tile to the next
+
+  [[nodiscard]] BlockTile operator[](std::size_t number) const {
+    return BlockTile(first + number * stride);
+  }
+};
+
+/// Codes that fill their bytes, about a zero of 128.
+template <class Format>
+inline constexpr bool kIsWide = Format::kMaxCode > 127;
+
+/// Subtracted from every code in a format's sums of products with int8 activations.
+template <class Format>
+inline constexpr float kSubtracted = kIsWide<Format> ? kCentre : 0;
+
+template <class Format>
+[[gnu::always_inline]] inline Ints add_codes(Ints sums, Words codes, Words x) {
+  if constexpr (kIsWide<Format>) {
+    static_assert(Format::kZero == 128);
+    return add_centred_dot(sums, codes, x);
+  } else {
+    return add_low_dot(sums, codes, x);
+  }
+}
 
 /// Scale and minimum of a group: value = scale·code − least. Formats whose minimum is a multiple of
 /// their scale may have a scale near the largest float32; they name that multiple, kZero, and
@@ -28,10 +57,15 @@ class GroupScale {
     if constexpr (kCentred) return (code - Format::kZero) * scale_;
     return code * scale_ - least_;
   }
-  /// Σ value·x of `dots` = Σ code·x, where x has this scale and sum.
+  /// Σ value·x of `dots` = Σ (code − kSubtracted)·x, where x has this scale and sum.
   [[nodiscard]] Floats dot(Floats dots, float x_scale, float x_sum) const {
-    if constexpr (kCentred) return (dots * x_scale - Format::kZero * x_sum) * scale_;
-    return dots * (scale_ * x_scale) - least_ * x_sum;
+    if constexpr (kCentred) {
+      constexpr float kRest = Format::kZero - kSubtracted<Format>;
+      if constexpr (kRest == 0) return dots * x_scale * scale_;
+      return (dots * x_scale - kRest * x_sum) * scale_;
+    } else {
+      return dots * (scale_ * x_scale) - least_ * x_sum;
+    }
   }
 
  private:
@@ -42,33 +76,38 @@ class GroupScale {
 
 /// Adds the products of group `g` with int8 activations: Σ (scale·code − least)·x, where the sums
 /// of codes are exact.
-template <class Format, std::size_t rows>
-[[gnu::always_inline]] inline void add_group(BlockTile tile, std::size_t g, const Int8Block* x,
-                                             std::int64_t stride, TileSums<rows>& sums) {
+template <class Format, std::size_t tiles, std::size_t rows>
+[[gnu::always_inline]] inline void add_group(TileRow<tiles> from, std::size_t g, const Int8Block* x,
+                                             std::int64_t stride, TileSums<tiles, rows>& sums) {
   const std::size_t first = g * Format::kGroup;  // value of the block
   const Int8Block* const part = x + first / kInt8Block;
-  std::array<Ints, rows> dots = {};
+  std::array<std::array<Ints, rows>, tiles> dots = {};
   simd::unroll<Format::kGroup / 4>([&](auto i) {
-    const Words codes = Format::codes(tile, g, i);
-    simd::unroll<rows>([&](auto r) {
-      const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
-      std::uint32_t four;
-      std::memcpy(&four, own.values.data() + first % kInt8Block + 4 * i, sizeof four);
-      dots[r] = add_dot(dots[r], codes, Words{} + four);
+    simd::unroll<tiles>([&](auto t) {
+      const Words codes = Format::codes(from[t], g, i);
+      simd::unroll<rows>([&](auto r) {
+        const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
+        std::uint32_t four;
+        std::memcpy(&four, own.values.data() + first % kInt8Block + 4 * i, sizeof four);
+        dots[t][r] = add_codes<Format>(dots[t][r], codes, Words{} + four);
+      });
     });
   });
-  const GroupScale<Format> scale(tile, g);
-  simd::unroll<rows>([&](auto r) {
-    const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
-    const float sum = Format::kGroup == kInt8Block ? own.sum : own.half_sums[g % 2];
-    sums[r] += scale.dot(__builtin_convertvector(dots[r], Floats), own.scale, sum);
+  simd::unroll<tiles>([&](auto t) {
+    const GroupScale<Format> scale(from[t], g);
+    simd::unroll<rows>([&](auto r) {
+      const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
+      const float sum = Format::kGroup == kInt8Block ? own.sum : own.half_sums[g % 2];
+      sums[t][r] += scale.dot(__builtin_convertvector(dots[t][r], Floats), own.scale, sum);
+    });
   });
 }
 
-/// Adds the products of group `g` with float32 activations.
+/// Adds the products of group `g` of one tile with float32 activations.
 template <class Format, std::size_t rows>
-[[gnu::always_inline]] inline void add_group(BlockTile tile, std::size_t g, const float* x,
-                                             std::int64_t stride, TileSums<rows>& sums) {
+[[gnu::always_inline]] inline void add_tile_group(BlockTile tile, std::size_t g, const float* x,
+                                                  std::int64_t stride,
+                                                  std::array<Floats, rows>& sums) {
   const GroupScale<Format> scale(tile, g);
   const float* part = x + g * Format::kGroup;
   for (std::size_t i = 0; i < Format::kGroup / 4; ++i, part += 4) {
@@ -82,6 +121,13 @@ template <class Format, std::size_t rows>
       });
     });
   }
+}
+
+template <class Format, std::size_t tiles, std::size_t rows>
+[[gnu::always_inline]] inline void add_group(TileRow<tiles> from, std::size_t g, const float* x,
+                                             std::int64_t stride, TileSums<tiles, rows>& sums) {
+  simd::unroll<tiles>(
+      [&](auto t) { add_tile_group<Format, rows>(from[t], g, x, stride, sums[t]); });
 }
 
 template <class Format>
@@ -106,21 +152,25 @@ template <class Format, class X>
 inline constexpr std::size_t kStride =
     std::is_same_v<X, float> ? Format::kValues : Format::kValues / kInt8Block;
 
-template <class Format, class X, std::size_t rows>
-void multiply_tile(const TileOperands<X>& at) {
-  TileSums<rows> sums = {};
-  const std::byte* tile = at.tile;
+template <class Format, class X, std::size_t tiles, std::size_t rows>
+void multiply_tiles(const TileOperands<X>& at) {
+  TileSums<tiles, rows> sums = {};
+  TileRow<tiles> from{at.tile,
+                      static_cast<std::size_t>(at.next_tile * at.blocks) * kTileBytes<Format>};
   const X* x = at.x;
   for (std::int64_t block = 0; block < at.blocks; ++block) {
     for (std::size_t g = 0; g < kGroups<Format>; ++g) {
-      prefetch_share<Format>(tile, g);
-      add_group<Format, rows>(BlockTile(tile), g, x, at.x_stride, sums);
+      simd::unroll<tiles>([&](auto t) { prefetch_share<Format>(from.first + t * from.stride, g); });
+      add_group<Format, tiles, rows>(from, g, x, at.x_stride, sums);
     }
-    tile += kTileBytes<Format>;
+    from.first += kTileBytes<Format>;
     x += kStride<Format, X>;
   }
-  simd::unroll<rows>([&](auto r) {
-    simd::store_first(at.y + static_cast<std::int64_t>(r) * at.y_stride, sums[r], at.lanes);
+  simd::unroll<tiles>([&](auto t) {
+    float* const y = at.y + static_cast<std::int64_t>(t) * at.next_tile * kLanes;
+    simd::unroll<rows>([&](auto r) {
+      simd::store_first(y + static_cast<std::int64_t>(r) * at.y_stride, sums[t][r], at.lanes);
+    });
   });
 }
 
@@ -140,7 +190,9 @@ void decode_lane(const std::byte* block, std::size_t lane, float* to) {
 
 template <class Format, class X>
 constexpr TileProducts<X> tile_products() {
-  return {multiply_tile<Format, X, 8>, multiply_tile<Format, X, 4>, multiply_tile<Format, X, 1>};
+  return {{multiply_tiles<Format, X, 1, 8>, multiply_tiles<Format, X, 1, 4>,
+           multiply_tiles<Format, X, 1, 1>},
+          multiply_tiles<Format, X, static_cast<std::size_t>(kTilesAtOnce), 1>};
 }
 
 template <class Format>

@@ -10,7 +10,6 @@
 namespace headroom::measured::groups {
 namespace {
 
-using blocks::add_dot;
 using blocks::ByteTable;
 using blocks::Int8Block;
 using blocks::kInt8Block;
@@ -26,7 +25,7 @@ Words word_at(const std::byte* tile) {
   return word;
 }
 
-/// Nibbles, in halves of words.
+/// Nibbles, in halves of words, whose bytes are at most 127.
 struct NibbleBytes {
   static constexpr std::size_t kColumnsPerWord = 8;
 
@@ -36,6 +35,10 @@ struct NibbleBytes {
   [[nodiscard]] Words at(const std::byte* tile, std::size_t i) const {
     const Words word = word_at(tile + i / 2 * kWordBytes);
     return blocks::look_up(table, word >> (i % 2 == 0 ? 0U : 4U) & blocks::kLowNibbles);
+  }
+
+  static Ints add_dot(Ints sums, Words codes, Words x) {
+    return blocks::add_low_dot(sums, codes, x);
   }
 
   ByteTable table;
@@ -50,9 +53,13 @@ struct SignedBytes {
   [[nodiscard]] Words at(const std::byte* tile, std::size_t i) const {
     return word_at(tile + i * kWordBytes) ^ 0x80808080U;
   }
+
+  static Ints add_dot(Ints sums, Words codes, Words x) {
+    return blocks::add_centred_dot(sums, codes, x);
+  }
 };
 
-/// Sums of one group: Σ code·x of every row of W, and Σ x.
+/// Sums of one group: Σ code·x of every row of W, of signed bytes less blocks::kCentre, and Σ x.
 template <std::size_t rows>
 struct IntegerSums {
   std::array<Floats, rows> products = {};
@@ -73,7 +80,7 @@ template <class Codes, std::size_t run, std::size_t rows>
       const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
       std::uint32_t four;
       std::memcpy(&four, own.values.data() + within + 4 * i, sizeof four);
-      dots[r] = add_dot(dots[r], bytes, Words{} + four);
+      dots[r] = Codes::add_dot(dots[r], bytes, Words{} + four);
     });
   });
   simd::unroll<rows>([&](auto r) {
@@ -130,7 +137,7 @@ std::optional<IntegerCodes> nibble_codes(const std::array<float, 16>& levels, fl
   IntegerCodes codes{.zero = -least / factor, .factor = factor};
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const float steps = (levels[i] - least) / factor;
-    if (steps != std::trunc(steps) || steps > 255) return std::nullopt;
+    if (steps != std::trunc(steps) || steps > 127) return std::nullopt;
     codes.table[i] = static_cast<std::uint8_t>(steps);
   }
   return codes;
@@ -154,7 +161,8 @@ std::optional<IntegerCodes> integer_codes(const GroupedWeights& weights) {
       return codes;
     }
     case CodeKind::int8:
-      return IntegerCodes{.products = products_of<SignedBytes>(group), .zero = 128};
+      return IntegerCodes{.products = products_of<SignedBytes>(group),
+                          .zero = 128 - blocks::kCentre};
     case CodeKind::float8:
     case CodeKind::float16:
     case CodeKind::bfloat16:

@@ -32,7 +32,7 @@ struct IntegerTile {
 /// Products with 8, 4 and 1 rows of x at once, as blocks::kRowsAtOnce.
 using IntegerProducts = std::array<void (*)(const IntegerTile& tile), 3>;
 
-/// Codes as unsigned bytes: value = factor·(byte − zero).
+/// Codes as unsigned bytes, less blocks::kCentre for signed ones: value = factor·(code − zero).
 struct IntegerCodes {
   IntegerProducts products{};
   blocks::ByteTable table{};  ///< bytes of nibbles
