@@ -116,6 +116,8 @@ if(HEADROOM_PYTHON AND NOT HEADROOM_SANITIZE)
     ${PROJECT_SOURCE_DIR}/build/explorer ${PROJECT_SOURCE_DIR}/src/page)
   integration_test(style.named_options
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/named_options.py $<TARGET_FILE:headroom>)
+  integration_test(style.python_imports
+    ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/style/python_imports.py ${CMAKE_CURRENT_LIST_DIR})
   integration_test(published
     ${HEADROOM_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/bench/published.py $<TARGET_FILE:headroom> --check)
   # A row limits the address space, and the shim has its own malloc: sanitizers allow neither.

@@ -9,7 +9,8 @@ import struct
 import tempfile
 from pathlib import Path
 
-from compare import row, run_json, table
+from compare import run_json
+from speed_report import row, table
 
 PROMPT = 16
 STEPS = 32

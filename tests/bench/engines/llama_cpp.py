@@ -15,8 +15,9 @@ import statistics
 import subprocess
 import sys
 
-from compare import HERE, ROOT, compile_program, row, run_json, span, table
+from compare import HERE, ROOT, compile_program, run_json
 from greedy_tokens import compare_tokens, greedy_section
+from speed_report import row, span, table
 
 MODELS = {"smollm2-135m": ["--tied"], "tinyllama-1.1b": []}
 VOCAB_SIZES = {"smollm2-135m": 49152, "tinyllama-1.1b": 32000}
