@@ -61,7 +61,7 @@ std::vector<std::byte> scale_bytes(ScaleKind kind, SplitMix64& numbers) {
 }
 
 struct Shape {
-  std::int64_t rows = 37;
+  std::int64_t rows = 149;  ///< several tiles of each of two threads, and a part of one
   std::int64_t columns = 192;
   std::int64_t group = 64;
   std::int64_t rows_per_scale = 1;
@@ -83,7 +83,8 @@ GroupedWeights random_groups(CodeKind kind, ScaleKind scales, const Shape& shape
     for (std::size_t i = 0; i < 256; ++i) {
       weights.scales.table[i] = (static_cast<float>(i) - 128) / 128;
     }
-    weights.scales.second_scales = {0.02F, 0.03F, 0.01F, 0.04F};
+    weights.scales.second_scales = {0.02F, 0.03F, 0.01F, 0.04F, 0.05F, 0.015F, 0.025F, 0.035F,
+                                    0.02F, 0.03F, 0.01F, 0.04F, 0.05F, 0.015F, 0.025F, 0.035F};
     weights.scales.offset = 0.05F;
   }
   const std::int64_t blocks = (shape.rows + shape.rows_per_scale - 1) / shape.rows_per_scale;
@@ -320,9 +321,9 @@ TEST_CASE("parts of several kinds stack along the output, each with its bias or 
   const auto bias = random_floats(19, 3);
   const std::array parts{GroupPart{&first, {}}, GroupPart{&second, bias}};
   PackedLinear linear(parts, first.columns, ActivationPath::float32);
-  REQUIRE(linear.out_features() == 37 + 19);
+  REQUIRE(linear.out_features() == 149 + 19);
   const auto x = random_floats(first.columns, 4);
-  std::vector<float> y(37 + 19);
+  std::vector<float> y(149 + 19);
   linear.prepare(1);
   (void)linear.run(x.data(), y.data(), 1);
   const GroupPart alone{&second, {}};
@@ -330,7 +331,7 @@ TEST_CASE("parts of several kinds stack along the output, each with its bias or 
   std::vector<float> expected(19);
   own.prepare(1);
   (void)own.run(x.data(), expected.data(), 1);
-  for (std::size_t i = 0; i < 19; ++i) CHECK(y[37 + i] == expected[i] + bias[i]);
+  for (std::size_t i = 0; i < 19; ++i) CHECK(y[149 + i] == expected[i] + bias[i]);
 }
 
 TEST_CASE("selected rows keep their values, whatever shares their scales") {

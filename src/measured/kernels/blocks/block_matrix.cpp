@@ -73,43 +73,19 @@ void BlockMatrix::read_row(std::int64_t row, float* to) const {
 }
 
 template <class X>
-TileOperands<X> BlockMatrix::operands_of(const RowOperands<X>& operands, std::int64_t tile) const {
-  return {.tile = tiles_.data() + tile * tile_bytes(),
-          .blocks = blocks_,
-          .x = operands.x,
-          .x_stride = operands.x_stride,
-          .y = operands.y + tile * kLanes,
-          .y_stride = operands.y_stride,
-          .lanes = std::min(kLanes, rows_ - tile * kLanes)};
-}
-
-/// One row is multiplied with several tiles at once, more rows with one tile after another: it
-/// stays in the cache for all of them.
-template <class X>
-void BlockMatrix::multiply_with(const TileProducts<X>& products, const RowOperands<X>& operands,
-                                Range range) const {
-  std::int64_t tile = range.begin;
-  if (operands.rows == 1) {
-    const Range whole{range.begin, std::min(range.end, rows_ / kLanes)};
-    const std::int64_t stride = std::max<std::int64_t>(0, whole.size()) / kTilesAtOnce;
-    for (; tile < range.begin + stride; ++tile) {
-      TileOperands<X> at = operands_of(operands, tile);
-      at.next_tile = stride;
-      products.of_tiles(at);
-    }
-    tile += (kTilesAtOnce - 1) * stride;
-  }
-  for (; tile < range.end; ++tile) {
-    TileOperands<X> at = operands_of(operands, tile);
-    std::int64_t rest = operands.rows;
-    for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
-      for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
-        products.of_rows[i](at);
-        at.x += kRowsAtOnce[i] * operands.x_stride;
-        at.y += kRowsAtOnce[i] * operands.y_stride;
-      }
-    }
-  }
+void BlockMatrix::multiply_with(const TileProducts<TileOperands<X>>& products,
+                                const RowOperands<X>& operands, Range range) const {
+  const auto operands_of = [&](std::int64_t tile, std::int64_t next) -> TileOperands<X> {
+    return {.tile = tiles_.data() + tile * tile_bytes(),
+            .blocks = blocks_,
+            .next_tile = next,
+            .x = operands.x,
+            .x_stride = operands.x_stride,
+            .y = operands.y + tile * kLanes,
+            .y_stride = operands.y_stride,
+            .lanes = std::min(kLanes, rows_ - tile * kLanes)};
+  };
+  multiply_range(products, range, rows_ / kLanes, operands.rows, operands_of);
 }
 
 void BlockMatrix::multiply(const RowOperands<float>& operands, Range range) const {

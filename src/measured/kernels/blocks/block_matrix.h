@@ -47,10 +47,7 @@ class BlockMatrix {
   [[nodiscard]] std::int64_t tile_bytes() const noexcept { return row_bytes_ * kLanes; }
   void store_row(const std::byte* from, std::int64_t row);
   template <class X>
-  [[nodiscard]] TileOperands<X> operands_of(const RowOperands<X>& operands,
-                                            std::int64_t tile) const;
-  template <class X>
-  void multiply_with(const TileProducts<X>& products, const RowOperands<X>& operands,
+  void multiply_with(const TileProducts<TileOperands<X>>& products, const RowOperands<X>& operands,
                      Range range) const;
 
   const FormatKernels* kernels_;

@@ -189,7 +189,7 @@ void decode_lane(const std::byte* block, std::size_t lane, float* to) {
 }
 
 template <class Format, class X>
-constexpr TileProducts<X> tile_products() {
+constexpr TileProducts<TileOperands<X>> tile_products() {
   return {{multiply_tiles<Format, X, 1, 8>, multiply_tiles<Format, X, 1, 4>,
            multiply_tiles<Format, X, 1, 1>},
           multiply_tiles<Format, X, static_cast<std::size_t>(kTilesAtOnce), 1>};

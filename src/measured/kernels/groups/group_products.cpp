@@ -12,37 +12,63 @@ using checkpoint::CodeKind;
 
 enum class Zeros { none, stored };
 
-/// Independent sums per row: one row alone waits for its additions otherwise.
-template <std::size_t rows>
-inline constexpr std::size_t kChains = rows == 1 ? 4 : 1;
+/// Independent sums per row and tile: a single sum waits for its additions otherwise.
+template <std::size_t tiles, std::size_t rows>
+inline constexpr std::size_t kChains = tiles* rows == 1 ? 4 : 1;
 
-template <std::size_t rows>
-using GroupSums = std::array<std::array<Floats, kChains<rows>>, rows>;
+/// Sums of one tile, [rows, chains].
+template <std::size_t rows, std::size_t chains>
+using TileSums = std::array<std::array<Floats, chains>, rows>;
+
+/// Sums of the columns of a group.
+template <std::size_t tiles, std::size_t rows>
+using GroupSums = std::array<TileSums<rows, kChains<tiles, rows>>, tiles>;
 
 /// Adds the products of a column of codes with x. `first` is the chain of the step's first column.
-template <Zeros zeros, std::size_t rows, std::size_t first>
+template <Zeros zeros, std::size_t rows, std::size_t chains, std::size_t first>
 struct ColumnAdder {
   Floats zero;
   const float* x;  ///< of the step's first column
   std::int64_t x_stride;
-  GroupSums<rows>& sums;
+  TileSums<rows, chains>& sums;
 
   template <std::size_t j>
   [[gnu::always_inline]] void operator()(std::integral_constant<std::size_t, j> /*column*/,
                                          Floats value) const {
     if constexpr (zeros == Zeros::stored) value -= zero;
-    constexpr std::size_t kChain = (first + j) % kChains<rows>;
+    constexpr std::size_t kChain = (first + j) % chains;
     const float* const from = x + j;
     simd::unroll<rows>(
         [&](auto r) { sums[r][kChain] += value * from[static_cast<std::int64_t>(r) * x_stride]; });
   }
 };
 
-/// Adds the products of columns [0, count) of `tile` with x.
-template <class Codes, Zeros zeros, std::size_t rows>
-[[gnu::always_inline]] inline void add_columns(const Codes& codes, const std::byte* tile,
-                                               Floats zero, const float* x, std::int64_t x_stride,
-                                               std::int64_t count, GroupSums<rows>& sums) {
+/// A column of codes of several tiles that are equally far apart, and their zero points.
+template <std::size_t tiles>
+struct TileColumn {
+  const std::byte* codes = nullptr;
+  std::int64_t next_codes = 0;  ///< bytes from a tile to the next
+  std::array<Floats, tiles> zeros = {};
+};
+
+/// Adds the products of one step of columns with x; `number` is that of the step in an unrolled
+/// loop.
+template <Zeros zeros, std::size_t number, class Codes, std::size_t tiles, std::size_t rows>
+[[gnu::always_inline]] inline void add_step(const Codes& codes, const TileColumn<tiles>& column,
+                                            const float* x, std::int64_t x_stride,
+                                            GroupSums<tiles, rows>& sums) {
+  constexpr std::size_t kOwn = kChains<tiles, rows>;
+  simd::unroll<tiles>([&](auto t) {
+    codes.visit(column.codes + static_cast<std::int64_t>(t) * column.next_codes,
+                ColumnAdder<zeros, rows, kOwn, number>{column.zeros[t], x, x_stride, sums[t]});
+  });
+}
+
+/// Adds the products of columns [0, count) with x.
+template <Zeros zeros, class Codes, std::size_t tiles, std::size_t rows>
+[[gnu::always_inline]] inline void add_columns(const Codes& codes, TileColumn<tiles> from,
+                                               const float* x, std::int64_t x_stride,
+                                               std::int64_t count, GroupSums<tiles, rows>& sums) {
   // Codes of one column per step are unrolled, so that the chains take turns.
   constexpr std::size_t kUnrolled = Codes::kStep == 1 ? 4 : 1;
   constexpr auto kColumns = static_cast<std::int64_t>(kUnrolled * Codes::kStep);
@@ -50,14 +76,13 @@ template <class Codes, Zeros zeros, std::size_t rows>
   for (; column + kColumns <= count; column += kColumns) {
     simd::unroll<kUnrolled>([&](auto u) {
       constexpr std::size_t kOwn = decltype(u)::value;
-      const float* const from = x + column + kOwn * Codes::kStep;
-      codes.visit(tile + kOwn * Codes::kStepBytes,
-                  ColumnAdder<zeros, rows, kOwn>{zero, from, x_stride, sums});
+      add_step<zeros, kOwn, Codes, tiles, rows>(codes, from, x + column + kOwn * Codes::kStep,
+                                                x_stride, sums);
+      from.codes += Codes::kStepBytes;
     });
-    tile += kUnrolled * Codes::kStepBytes;
   }
-  for (; column < count; ++column, tile += Codes::kStepBytes) {
-    codes.visit(tile, ColumnAdder<zeros, rows, 0>{zero, x + column, x_stride, sums});
+  for (; column < count; ++column, from.codes += Codes::kStepBytes) {
+    add_step<zeros, 0, Codes, tiles, rows>(codes, from, x + column, x_stride, sums);
   }
 }
 
@@ -69,37 +94,39 @@ Floats total(const std::array<Floats, chains>& sums) {
     return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-template <class Codes, Zeros zeros, std::size_t rows>
-void multiply_tile(const GroupTile& at) {
+template <class Codes, Zeros zeros, std::size_t tiles, std::size_t rows>
+void multiply_tiles(const GroupTile& at) {
   const Codes codes(*at.levels);
-  std::array<Floats, rows> sums = {};
-  const std::byte* tile = at.codes;
+  std::array<std::array<Floats, rows>, tiles> sums = {};
+  TileColumn<tiles> from{at.codes, at.next.code_bytes};
   const float* x = at.x;
   const float* scale = at.scales;
   const float* zero = at.zeros;
   for (std::int64_t begin = 0; begin < at.columns; begin += at.group) {
     const std::int64_t count = std::min(at.group, at.columns - begin);
-    Floats zero_point = {};
-    if constexpr (zeros == Zeros::stored) zero_point = simd::load(zero);
-    GroupSums<rows> own = {};
-    add_columns<Codes, zeros, rows>(codes, tile, zero_point, x, at.x_stride, count, own);
-    const Floats scales = simd::load(scale) * Codes::kFactor;
-    simd::unroll<rows>([&](auto r) { sums[r] += scales * total(own[r]); });
-    tile += count / static_cast<std::int64_t>(Codes::kStep) *
-            static_cast<std::int64_t>(Codes::kStepBytes);
+    if constexpr (zeros == Zeros::stored) {
+      simd::unroll<tiles>([&](auto t) { from.zeros[t] = simd::load(zero + at.next.floats_of(t)); });
+    }
+    GroupSums<tiles, rows> own = {};
+    add_columns<zeros, Codes, tiles, rows>(codes, from, x, at.x_stride, count, own);
+    simd::unroll<tiles>([&](auto t) {
+      const Floats scales = simd::load(scale + at.next.floats_of(t)) * Codes::kFactor;
+      simd::unroll<rows>([&](auto r) { sums[t][r] += scales * total(own[t][r]); });
+    });
+    from.codes += count / static_cast<std::int64_t>(Codes::kStep) *
+                  static_cast<std::int64_t>(Codes::kStepBytes);
     x += count;
     scale += kLanes;
     zero += kLanes;
   }
-  simd::unroll<rows>([&](auto r) {
-    simd::store_first(at.y + static_cast<std::int64_t>(r) * at.y_stride, sums[r], at.lanes);
-  });
+  store_sums(at, sums);
 }
 
 template <class Codes, Zeros zeros>
-constexpr GroupProducts products() {
-  return {multiply_tile<Codes, zeros, 8>, multiply_tile<Codes, zeros, 4>,
-          multiply_tile<Codes, zeros, 1>};
+constexpr blocks::TileProducts<GroupTile> products() {
+  return {{multiply_tiles<Codes, zeros, 1, 8>, multiply_tiles<Codes, zeros, 1, 4>,
+           multiply_tiles<Codes, zeros, 1, 1>},
+          multiply_tiles<Codes, zeros, static_cast<std::size_t>(blocks::kTilesAtOnce), 1>};
 }
 
 /// Floats have no zero points.

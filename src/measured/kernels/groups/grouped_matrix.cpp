@@ -10,7 +10,6 @@
 namespace headroom::measured::groups {
 namespace {
 
-using blocks::kRowsAtOnce;
 using checkpoint::CodeKind;
 using checkpoint::GroupedWeights;
 using simd::kLanes;
@@ -92,8 +91,10 @@ std::int64_t GroupedMatrix::held_bytes() const noexcept {
          scales_.held_bytes();
 }
 
+std::int64_t GroupedMatrix::scale_floats() const noexcept { return scales_.groups() * kLanes; }
+
 std::int64_t GroupedMatrix::scratch_floats() const noexcept {
-  return 2 * scales_.groups() * kLanes;
+  return 2 * scale_floats() * blocks::kTilesAtOnce;
 }
 
 /// Integer products read four bytes of a row.
@@ -130,7 +131,7 @@ void GroupedMatrix::read_row(std::int64_t row, float* to) const {
       std::memcpy(one.codes.data() + at, from, static_cast<std::size_t>(unit()));
     }
   }
-  std::vector<float> scales(static_cast<std::size_t>(scratch_floats() / 2), 1.0F);
+  std::vector<float> scales(static_cast<std::size_t>(scale_floats()), 1.0F);
   if (scales_.has_scales()) scales_.decode(row / kLanes, scales.data());
   std::vector<float> zeros(scales.size());
   if (scales_.has_zeros()) scales_.decode_zeros(row / kLanes, zeros.data());
@@ -147,9 +148,10 @@ void GroupedMatrix::read_row(std::int64_t row, float* to) const {
   checkpoint::dequantise_row(one, 0, {to, static_cast<std::size_t>(columns_)});
 }
 
-/// Scales of 1 and zero points of 0 where none are stored.
+/// Scales of 1 and zero points of 0 where none are stored; zero points of integer codes in their
+/// steps.
 void GroupedMatrix::decode_scales(std::int64_t tile, float* scales, float* zeros) const {
-  const std::int64_t count = scales_.groups() * kLanes;
+  const std::int64_t count = scale_floats();
   if (scales_.has_scales()) {
     scales_.decode(tile, scales);
   } else {
@@ -160,69 +162,61 @@ void GroupedMatrix::decode_scales(std::int64_t tile, float* scales, float* zeros
   } else {
     std::fill_n(zeros, count, 0.0F);
   }
+  if (!integers_) return;
+  for (std::int64_t i = 0; i < count; ++i)
+    zeros[i] = zeros[i] / integers_->factor + integers_->zero;
 }
 
-namespace {
-
-/// Multiplies a tile with all rows of x, as many at once as there are kernels for.
-template <class Tile, class Products>
-void multiply_rows(const Products& products, Tile at, std::int64_t rest) {
-  for (std::size_t i = 0; i < kRowsAtOnce.size(); ++i) {
-    for (; rest >= kRowsAtOnce[i]; rest -= kRowsAtOnce[i]) {
-      products[i](at);
-      at.x += kRowsAtOnce[i] * at.x_stride;
-      at.y += kRowsAtOnce[i] * at.y_stride;
+/// `common` has what all tiles share, and the y of the first. Scratch holds the scales of all tiles
+/// of a product, then their zero points.
+template <class Tile>
+void GroupedMatrix::multiply_tiles(const blocks::TileProducts<Tile>& products, const Tile& common,
+                                   std::int64_t rows, Range range, float* scratch) const {
+  const std::int64_t count = scale_floats();
+  float* const all_zeros = scratch + count * blocks::kTilesAtOnce;
+  const auto operands_of = [&](std::int64_t tile, std::int64_t next) {
+    const std::int64_t tiles = next > 0 ? blocks::kTilesAtOnce : 1;
+    for (std::int64_t i = 0; i < tiles; ++i) {
+      decode_scales(tile + i * next, scratch + i * count, all_zeros + i * count);
     }
-  }
+    Tile at = common;
+    at.codes = codes_.data() + tile * tile_bytes();
+    at.scales = scratch;
+    at.zeros = all_zeros;
+    at.y += tile * kLanes;
+    at.lanes = std::min(kLanes, rows_ - tile * kLanes);
+    at.next = {next, next * tile_bytes(), count};
+    return at;
+  };
+  blocks::multiply_range(products, range, rows_ / kLanes, rows, operands_of);
 }
-
-}  // namespace
 
 void GroupedMatrix::multiply(const blocks::RowOperands<float>& operands, Range range,
                              float* scratch) const {
-  float* const scales = scratch;
-  float* const zeros = scratch + scales_.groups() * kLanes;
-  const GroupProducts& products = scales_.has_zeros() ? kernels_->with_zeros : kernels_->plain;
-  for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
-    decode_scales(tile, scales, zeros);
-    const GroupTile at{.codes = codes_.data() + tile * tile_bytes(),
-                       .scales = scales,
-                       .zeros = zeros,
-                       .columns = columns_,
-                       .group = group_,
-                       .levels = &levels_,
-                       .x = operands.x,
-                       .x_stride = operands.x_stride,
-                       .y = operands.y + tile * kLanes,
-                       .y_stride = operands.y_stride,
-                       .lanes = std::min(kLanes, rows_ - tile * kLanes)};
-    multiply_rows(products, at, operands.rows);
-  }
+  GroupTile common;
+  common.columns = columns_;
+  common.group = group_;
+  common.levels = &levels_;
+  common.x = operands.x;
+  common.x_stride = operands.x_stride;
+  common.y = operands.y;
+  common.y_stride = operands.y_stride;
+  multiply_tiles(scales_.has_zeros() ? kernels_->with_zeros : kernels_->plain, common,
+                 operands.rows, range, scratch);
 }
 
 void GroupedMatrix::multiply(const blocks::RowOperands<blocks::Int8Block>& operands, Range range,
                              float* scratch) const {
-  const std::int64_t count = scales_.groups() * kLanes;
-  float* const scales = scratch;
-  float* const zeros = scratch + count;
-  for (std::int64_t tile = range.begin; tile < range.end; ++tile) {
-    decode_scales(tile, scales, zeros);
-    for (std::int64_t i = 0; i < count; ++i)
-      zeros[i] = zeros[i] / integers_->factor + integers_->zero;
-    const IntegerTile at{.codes = codes_.data() + tile * tile_bytes(),
-                         .scales = scales,
-                         .zeros = zeros,
-                         .factor = integers_->factor,
-                         .columns = columns_,
-                         .group = group_,
-                         .table = &integers_->table,
-                         .x = operands.x,
-                         .x_stride = operands.x_stride,
-                         .y = operands.y + tile * kLanes,
-                         .y_stride = operands.y_stride,
-                         .lanes = std::min(kLanes, rows_ - tile * kLanes)};
-    multiply_rows(integers_->products, at, operands.rows);
-  }
+  IntegerTile common;
+  common.factor = integers_->factor;
+  common.columns = columns_;
+  common.group = group_;
+  common.table = &integers_->table;
+  common.x = operands.x;
+  common.x_stride = operands.x_stride;
+  common.y = operands.y;
+  common.y_stride = operands.y_stride;
+  multiply_tiles(integers_->products, common, operands.rows, range, scratch);
 }
 
 }  // namespace headroom::measured::groups

@@ -13,11 +13,13 @@
 #include "../parallel.h"
 #include "grouped_weights.h"
 #include "integer_products.h"
+#include "next_tile.h"
 #include "tile_scales.h"
 
 namespace headroom::measured::groups {
 
-/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W.
+/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W, or for several that are equally far
+/// apart.
 struct GroupTile {
   const std::byte* codes = nullptr;
   const float* scales = nullptr;  ///< [groups, kLanes]
@@ -30,10 +32,10 @@ struct GroupTile {
   float* y = nullptr;
   std::int64_t y_stride = 0;
   std::int64_t lanes = 0;  ///< rows of W in the tile
+  NextTile next{};
 };
 
-/// Products with 8, 4 and 1 rows of x at once, as blocks::kRowsAtOnce.
-using GroupProducts = std::array<void (*)(const GroupTile& tile), 3>;
+using GroupProducts = blocks::TileProducts<GroupTile>;
 
 struct GroupKernels {
   GroupProducts plain;
@@ -73,7 +75,11 @@ class GroupedMatrix {
   [[nodiscard]] std::int64_t tile_bytes() const noexcept;
   [[nodiscard]] std::int64_t unit() const noexcept;
   void store_row(const std::byte* from, std::int64_t row);
+  [[nodiscard]] std::int64_t scale_floats() const noexcept;
   void decode_scales(std::int64_t tile, float* scales, float* zeros) const;
+  template <class Tile>
+  void multiply_tiles(const blocks::TileProducts<Tile>& products, const Tile& common,
+                      std::int64_t rows, Range range, float* scratch) const;
 
   checkpoint::CodeKind kind_;
   const GroupKernels* kernels_;

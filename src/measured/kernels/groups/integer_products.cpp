@@ -66,61 +66,69 @@ struct IntegerSums {
   std::array<float, rows> inputs = {};
 };
 
+template <std::size_t tiles, std::size_t rows>
+using GroupSums = std::array<IntegerSums<rows>, tiles>;
+
 /// Adds `run` columns of a group, from column `first` of x, which share a half or a whole block.
-template <class Codes, std::size_t run, std::size_t rows>
-[[gnu::always_inline]] inline void add_run(const Codes& codes, const std::byte* tile,
-                                           const Int8Block* x, std::int64_t stride,
-                                           std::int64_t first, IntegerSums<rows>& sums) {
-  const Int8Block* const part = x + first / kInt8Block;
+template <class Codes, std::size_t run, std::size_t tiles, std::size_t rows>
+[[gnu::always_inline]] inline void add_run(const Codes& codes, const std::byte* from,
+                                           const IntegerTile& at, std::int64_t first,
+                                           GroupSums<tiles, rows>& sums) {
+  const Int8Block* const part = at.x + first / kInt8Block;
   const auto within = static_cast<std::size_t>(first % kInt8Block);
-  std::array<Ints, rows> dots = {};
+  std::array<std::array<Ints, rows>, tiles> dots = {};
   simd::unroll<run / 4>([&](auto i) {
-    const Words bytes = codes.at(tile, i);
-    simd::unroll<rows>([&](auto r) {
-      const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
-      std::uint32_t four;
-      std::memcpy(&four, own.values.data() + within + 4 * i, sizeof four);
-      dots[r] = Codes::add_dot(dots[r], bytes, Words{} + four);
+    simd::unroll<tiles>([&](auto t) {
+      const Words bytes = codes.at(from + static_cast<std::int64_t>(t) * at.next.code_bytes, i);
+      simd::unroll<rows>([&](auto r) {
+        const Int8Block& own = part[static_cast<std::int64_t>(r) * at.x_stride];
+        std::uint32_t four;
+        std::memcpy(&four, own.values.data() + within + 4 * i, sizeof four);
+        dots[t][r] = Codes::add_dot(dots[t][r], bytes, Words{} + four);
+      });
     });
   });
-  simd::unroll<rows>([&](auto r) {
-    const Int8Block& own = part[static_cast<std::int64_t>(r) * stride];
-    sums.products[r] += __builtin_convertvector(dots[r], Floats) * own.scale;
-    sums.inputs[r] += run == kInt8Block ? own.sum : own.half_sums[within / run];
+  simd::unroll<tiles>([&](auto t) {
+    simd::unroll<rows>([&](auto r) {
+      const Int8Block& own = part[static_cast<std::int64_t>(r) * at.x_stride];
+      sums[t].products[r] += __builtin_convertvector(dots[t][r], Floats) * own.scale;
+      sums[t].inputs[r] += run == kInt8Block ? own.sum : own.half_sums[within / run];
+    });
   });
 }
 
-template <class Codes, std::size_t run, std::size_t rows>
+template <class Codes, std::size_t run, std::size_t tiles, std::size_t rows>
 void multiply_integers(const IntegerTile& at) {
   constexpr auto kRun = static_cast<std::int64_t>(run);
   constexpr std::size_t kRunBytes = run / Codes::kColumnsPerWord * kWordBytes;
   const Codes codes(*at.table);
-  std::array<Floats, rows> sums = {};
-  const std::byte* tile = at.codes;
+  std::array<std::array<Floats, rows>, tiles> sums = {};
+  const std::byte* from = at.codes;
   const float* scale = at.scales;
   const float* zero = at.zeros;
   for (std::int64_t begin = 0; begin < at.columns; begin += at.group) {
     const std::int64_t end = std::min(at.columns, begin + at.group);
-    IntegerSums<rows> own;
-    for (std::int64_t column = begin; column < end; column += kRun, tile += kRunBytes) {
-      add_run<Codes, run, rows>(codes, tile, at.x, at.x_stride, column, own);
+    GroupSums<tiles, rows> own;
+    for (std::int64_t column = begin; column < end; column += kRun, from += kRunBytes) {
+      add_run<Codes, run, tiles, rows>(codes, from, at, column, own);
     }
-    const Floats scales = simd::load(scale) * at.factor;
-    const Floats zeros = simd::load(zero);
-    simd::unroll<rows>(
-        [&](auto r) { sums[r] += scales * (own.products[r] - zeros * own.inputs[r]); });
+    simd::unroll<tiles>([&](auto t) {
+      const Floats scales = simd::load(scale + at.next.floats_of(t)) * at.factor;
+      const Floats zeros = simd::load(zero + at.next.floats_of(t));
+      simd::unroll<rows>(
+          [&](auto r) { sums[t][r] += scales * (own[t].products[r] - zeros * own[t].inputs[r]); });
+    });
     scale += kLanes;
     zero += kLanes;
   }
-  simd::unroll<rows>([&](auto r) {
-    simd::store_first(at.y + static_cast<std::int64_t>(r) * at.y_stride, sums[r], at.lanes);
-  });
+  store_sums(at, sums);
 }
 
 template <class Codes, std::size_t run>
 constexpr IntegerProducts integer_products() {
-  return {multiply_integers<Codes, run, 8>, multiply_integers<Codes, run, 4>,
-          multiply_integers<Codes, run, 1>};
+  return {{multiply_integers<Codes, run, 1, 8>, multiply_integers<Codes, run, 1, 4>,
+           multiply_integers<Codes, run, 1, 1>},
+          multiply_integers<Codes, run, static_cast<std::size_t>(blocks::kTilesAtOnce), 1>};
 }
 
 constexpr std::int64_t kHalfBlock = kInt8Block / 2;

@@ -7,13 +7,15 @@
 #include <optional>
 
 #include "../blocks/byte_table.h"
+#include "../blocks/format_kernels.h"
 #include "../blocks/int8_rows.h"
 #include "grouped_weights.h"
+#include "next_tile.h"
 
 namespace headroom::measured::groups {
 
-/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W, whose values are
-/// factor·scale·(code − zero) with unsigned bytes as codes.
+/// Operands of y [rows, kLanes] = x·Wᵀ for one tile of W, or for several that are equally far
+/// apart, whose values are factor·scale·(code − zero).
 struct IntegerTile {
   const std::byte* codes = nullptr;
   const float* scales = nullptr;  ///< [groups, kLanes]
@@ -27,10 +29,10 @@ struct IntegerTile {
   float* y = nullptr;
   std::int64_t y_stride = 0;
   std::int64_t lanes = 0;  ///< rows of W in the tile
+  NextTile next{};
 };
 
-/// Products with 8, 4 and 1 rows of x at once, as blocks::kRowsAtOnce.
-using IntegerProducts = std::array<void (*)(const IntegerTile& tile), 3>;
+using IntegerProducts = blocks::TileProducts<IntegerTile>;
 
 /// Codes as unsigned bytes, less blocks::kCentre for signed ones: value = factor·(code − zero).
 struct IntegerCodes {
