@@ -96,6 +96,35 @@ struct NibbleCodes {
   LevelTable table;
 };
 
+/// Levels one apart are computed instead of looked up, which is faster but with AVX-512.
+struct IntegerNibbleCodes {
+  static constexpr std::size_t kStep = NibbleCodes::kStep;
+  static constexpr std::size_t kStepBytes = NibbleCodes::kStepBytes;
+  static constexpr float kFactor = 1;
+
+  explicit IntegerNibbleCodes(const std::array<float, 16>& levels)
+      : least(simd::broadcast(levels.front())) {}
+
+  /// Returns whether the levels are one apart.
+  [[nodiscard]] static bool have(const std::array<float, 16>& levels) {
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      if (levels[i] != levels.front() + static_cast<float>(i)) return false;
+    }
+    return true;
+  }
+
+  template <class Add>
+  [[gnu::always_inline]] void visit(const std::byte* tile, const Add& add) const {
+    Words word;
+    std::memcpy(&word, tile, sizeof word);
+    simd::unroll<kStep>([&](auto j) {
+      add(j, to_floats(word >> static_cast<std::uint32_t>(4 * j) & 15U) + least);
+    });
+  }
+
+  Floats least;
+};
+
 struct Int8Codes {
   static constexpr std::size_t kStep = 1;
   static constexpr std::size_t kStepBytes = kLaneCount;

@@ -140,17 +140,28 @@ constexpr GroupKernels integer_kernels() {
   return {products<Codes, Zeros::none>(), products<Codes, Zeros::stored>()};
 }
 
+/// With AVX-512, a level is looked up by one instruction.
+bool computes_levels(const std::array<float, 16>& levels) {
+#if defined(__AVX512F__)
+  constexpr bool kLooksUp = true;
+#else
+  constexpr bool kLooksUp = false;
+#endif
+  return !kLooksUp && IntegerNibbleCodes::have(levels);
+}
+
 }  // namespace
 
-const GroupKernels& kernels_of(CodeKind kind) {
+const GroupKernels& kernels_of(CodeKind kind, const std::array<float, 16>& levels) {
   static constexpr GroupKernels kNibbles = integer_kernels<NibbleCodes>();
+  static constexpr GroupKernels kIntegerNibbles = integer_kernels<IntegerNibbleCodes>();
   static constexpr GroupKernels kInt8 = integer_kernels<Int8Codes>();
   static constexpr GroupKernels kFloat8 = float_kernels<Float8Codes>();
   static constexpr GroupKernels kFloat16 = float_kernels<Float16Codes>();
   static constexpr GroupKernels kBfloat16 = float_kernels<Bfloat16Codes>();
   switch (kind) {
     case CodeKind::nibble:
-      return kNibbles;
+      return computes_levels(levels) ? kIntegerNibbles : kNibbles;
     case CodeKind::int8:
       return kInt8;
     case CodeKind::float8:

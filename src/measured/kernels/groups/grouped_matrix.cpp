@@ -60,7 +60,7 @@ void copy_unit(const std::byte* from, std::byte* to, std::uint32_t (*convert)(st
 GroupedMatrix::GroupedMatrix(const GroupedWeights& weights, SourceMemory source,
                              ActivationPath path)
     : kind_(weights.kind),
-      kernels_(&kernels_of(weights.kind)),
+      kernels_(&kernels_of(weights.kind, weights.levels)),
       integers_(codes_for(path, weights)),
       levels_(weights.levels),
       rows_(weights.rows),

@@ -42,7 +42,9 @@ struct GroupKernels {
   GroupProducts with_zeros;
 };
 
-[[nodiscard]] const GroupKernels& kernels_of(checkpoint::CodeKind kind);
+/// Kernels for codes of this kind, whose nibbles have these levels.
+[[nodiscard]] const GroupKernels& kernels_of(checkpoint::CodeKind kind,
+                                             const std::array<float, 16>& levels);
 
 /// W [rows, columns] in tiles of kLanes rows; the last one is filled up with rows of zeros.
 class GroupedMatrix {
