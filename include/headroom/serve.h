@@ -264,9 +264,10 @@ struct ServeMachinesReport {
 /// Searches the fewest devices, and among their plans the fastest, that meet the targets. Degrees
 /// in `fixed` are kept. Up to 64 devices, every number is tried; above, multiples of a node's
 /// devices (of 8, where nodes have fewer or more than 64). Throws Error{invalid_input} if no plan
-/// has room for the requests.
+/// has room for the requests. `progress` is told the fraction of the numbers that is done.
 [[nodiscard]] ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
-                                            const DeviceRange& range);
+                                            const DeviceRange& range,
+                                            const std::function<void(double)>& progress = {});
 
 /// Searches the fewest devices of each machine. `questions` have one each, and differ in nothing
 /// but it and its price; `progress` is told the fraction of them that is done. Throws

@@ -30,6 +30,7 @@ std::int64_t default_requests(const ServeCommand& command) {
 
 Arrivals arrivals_of(const ServeCommand& command) {
   if (!command.trace.empty()) {
+    count_as_given({"requests"});
     return parse_trace(detail::read_text_file(command.trace), command.trace);
   }
   if (command.users) return UserArrivals{*command.users};
@@ -70,9 +71,30 @@ void set_limits(const ServeCommand& command, ServeQuestion& question) {
   question.limits.batched_tokens = command.batched_tokens.value_or(known.batched_tokens);
 }
 
+/// Throws Error{invalid_input} for options that need others, which this command may lack.
+void refuse_options_of_training(const PlanOptions& options) {
+  if (!serves_adapters(options)) {
+    refuse_given(options.adapter_only, "applies only to adapters",
+                 "leave it out, or add --adapters 4");
+  }
+  if (const auto* const recipe = std::get_if<Recipe>(&options.recipe)) {
+    throw_invalid_input(fmt::format("--recipe {} is a training recipe", info(*recipe).name),
+                        "choose a recipe to serve with, such as w8a8-fp8 or w4a16");
+  }
+}
+
+/// Throws Error{invalid_input} for a seed where nothing is random.
+void refuse_seed_without_chance(const ServeCommand& command) {
+  if (command.rate || command.acceptance) return;
+  refuse_given(command.needs_chance, "has no effect: nothing is random without --rate or --accept",
+               "leave it out");
+}
+
 /// Throws Error{invalid_input} for options that change nothing here.
 void refuse_options_without_effect(const ServeCommand& command) {
+  refuse_options_of_training(command.options);
   refuse_ignored_options(command.options);
+  refuse_seed_without_chance(command);
   if (command.question.targets.empty()) {
     refuse_given(command.needs_targets, "needs a target",
                  "add one, such as --ttft 500ms or --tpot 30ms");
@@ -199,7 +221,10 @@ ServeReport report_of(ServeCommand& command) {
   if (names_one_plan(command, question.targets)) {
     return make_serve_report(std::move(question), request_of(options));
   }
-  return make_serve_report(std::move(question), options.fixed, devices_of(command));
+  ProgressBar bar;
+  return make_serve_report(
+      std::move(question), options.fixed, devices_of(command),
+      [&bar](double fraction) { bar.show(fraction, searching_text(fraction)); });
 }
 
 ServeMachinesReport machines_report(ServeCommand& command) {

@@ -58,11 +58,12 @@ void add_traffic(Command root, const std::shared_ptr<ServeCommand>& command) {
       "Requests to simulate (1000, or 10 per user if more)")
       .group(kTrafficGroup)
       .excludes(trace);
-  add_count(
-      root, "--seed", {0, std::int64_t{1} << 40U},
-      [&traffic](std::int64_t n) { traffic.seed = static_cast<std::uint64_t>(n); },
-      "Seed of the random times (1)")
-      .group(kTrafficGroup);
+  command->needs_chance.push_back(
+      add_count(
+          root, "--seed", {0, std::int64_t{1} << 40U},
+          [&traffic](std::int64_t n) { traffic.seed = static_cast<std::uint64_t>(n); },
+          "Seed of the random times and of accepted proposals (1)")
+          .group(kTrafficGroup));
 }
 
 void add_scheduler(Command root, const std::shared_ptr<ServeCommand>& command) {
@@ -125,7 +126,7 @@ void add_speculation(Command root, const std::shared_ptr<ServeCommand>& command)
       "Tokens proposed per sequence and step (3)"));
 }
 
-void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
+void add_targets(Command root, const Option& count, const std::shared_ptr<ServeCommand>& command) {
   constexpr CountRange kMostSearched{1, 65536};
   constexpr double kHighestPercentile = 100;
   constexpr double kHighestPrice = 1e6;
@@ -142,6 +143,9 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   add_target("--end-to-end", targets.end_to_end_s, "Target time per request, such as 10s");
   const auto set_percentile = [&targets](const std::string& text) {
     targets.percentile = parse_positive("--percentile", text, kHighestPercentile);
+    if (targets.percentile < 1) {
+      refuse_value("--percentile", fmt::format("takes a percentage such as 99, not \"{}\"", text));
+    }
   };
   const auto needs = [&](Option option) {
     command->needs_targets.push_back(option.group(kTargetGroup));
@@ -153,14 +157,15 @@ void add_targets(Command root, const std::shared_ptr<ServeCommand>& command) {
   needs(add_choice(root, "--targets-for", targets.steps, steps,
                    "Step times at which the targets must be met: as predicted, or the slowest of "
                    "nine of ten runs (predicted)"));
-  needs(add_count(
+  Option most = add_count(
       root, "--most-devices", kMostSearched,
       [command](std::int64_t n) { command->most_devices = n; },
-      "Maximum devices to search, with targets and without --count (64)"));
+      "Maximum devices to search, with targets and without --count (64)");
+  needs(most.excludes(count));
   root.add_list(
           "--machines", "MACHINES", [command](const auto& words) { command->machines = words; },
           "Machines to compare by the fewest devices that meet the targets: names, parts of names, "
-          "or files, such as h100,l40s, or all of the catalogue (all)")
+          "or files, such as h100,l40s; all: the whole catalogue")
       .group(kTargetGroup);
   const auto set_prices = [command](const std::vector<std::string>& words) {
     const bool by_name = words.size() > 1 || words.front().find('=') != std::string::npos;
@@ -183,7 +188,7 @@ Option add_serve_options(Command command, const std::shared_ptr<ServeCommand>& o
   add_traffic(command, options);
   add_scheduler(command, options);
   add_speculation(command, options);
-  add_targets(command, options);
+  add_targets(command, count, options);
   // --output is the length of an answer here.
   add_output_options(command, options->options.output, "-o,--output-file");
   return count;

@@ -27,6 +27,7 @@ struct ServeCommand {
   std::optional<double> acceptance;
   std::vector<Option> needs_acceptance;
   std::vector<Option> needs_targets;
+  std::vector<Option> needs_chance;
   bool count_is_given = false;
   std::int64_t most_devices = 64;             ///< of a search without --count
   std::vector<std::string> machines;          ///< to compare; empty: one machine

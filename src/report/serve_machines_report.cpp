@@ -71,7 +71,7 @@ Cell met_by(const ServedPlan& plan, const LatencyTargets& targets) {
 /// Median latencies and throughput of each machine's plan, with all steps as fast and as slow as in
 /// nine of ten runs:
 ///
-///     Machine     TTFT     to  TPOT    to      Output          to  Targets met by
+///     Machine     TTFT     to  TPOT    to      Output          to  Met by
 ///                 [ms]   [ms]  [ms]  [ms]  [tokens/s]  [tokens/s]
 Table range_table(const ServeMachinesReport& report) {
   Table table;
@@ -82,7 +82,7 @@ Table range_table(const ServeMachinesReport& report) {
                    latency_column("tpot_high_s", "to"),
                    throughput_column("output_tokens_per_s_low", "Output"),
                    throughput_column("output_tokens_per_s_high", "to"),
-                   words_column("targets_met_by", "Targets met by")};
+                   words_column("targets_met_by", "Met by")};
   const auto median = [](const std::optional<LatencySummary>& latency) {
     return latency ? Cell{latency->p50} : Cell{};
   };

@@ -177,10 +177,10 @@ Document to_document(const ServeReport& report) {
   document.add_line("range", factor_text(1 + plan.time_range));
   if (const std::string text = figures_range(plan); !text.empty()) document.add_line("", text);
   add_largest_rate(report, document);
-  document.add_line(
-      "KV-cache",
-      fmt::format("{} per rank · room for {} such requests at once on each replica",
-                  describe_bytes(plan.cache.bytes), with_separators(plan.cache.requests)));
+  document.add_line("KV-cache",
+                    fmt::format("{} per rank · room for {} at once on each replica",
+                                describe_bytes(plan.cache.bytes),
+                                with_noun_grouped(plan.cache.requests, "such request")));
   if (const auto price = price_of(report)) {
     document.add_line("price", fmt::format("{:.2f} per hour · {:.3g} per million output tokens",
                                            price->per_hour, price->per_million_output_tokens));
@@ -190,9 +190,9 @@ Document to_document(const ServeReport& report) {
   document.blocks.emplace_back(Heading{"Load of one replica"});
   document.blocks.emplace_back(replica_table(plan.figures));
   if (report.searched) {
-    document.blocks.emplace_back(
-        Heading{fmt::format("Best plans on {} of {} simulated",
-                            with_noun(question.plan.devices, "device"), report.simulated)});
+    document.blocks.emplace_back(Heading{fmt::format(
+        "Best plans on {} of {} simulated{}", with_noun(question.plan.devices, "device"),
+        report.simulated, steps_text(question.targets.steps))});
     document.blocks.emplace_back(plans_table(report));
   }
   return document;

@@ -218,6 +218,8 @@ Json served_question_json(const ServeQuestion& question, std::string_view schema
   workload["seq_len"] = nullptr;
   workload.erase("enc_seq_len");
   workload["traffic"] = traffic_json(question.traffic);
+  // The seed of random acceptance, too.
+  if (question.speculation) workload["traffic"]["seed"] = question.traffic.seed;
   json["scheduler"] = {{"max_sequences", question.limits.max_sequences},
                        {"batched_tokens", question.limits.batched_tokens},
                        {"admission", name_of(question.limits.admission)},

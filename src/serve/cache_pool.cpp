@@ -6,23 +6,33 @@
 #include "headroom/error.h"
 
 namespace headroom::detail {
+namespace {
+
+/// Blocks of the longest sequence whose bytes are kept: 16,777,216 tokens in blocks of 16.
+constexpr std::int64_t kMostKept = std::int64_t{1} << 20U;
+
+}  // namespace
 
 CacheBytes::CacheBytes(Planner& planner, const PlanChoice& choice, std::int64_t block_tokens)
     : planner_(&planner), choice_(choice), block_(block_tokens) {}
 
+std::int64_t CacheBytes::of_blocks(std::int64_t blocks) const {
+  const Load load{choice_.parallel.data, blocks * block_.value()};
+  const Integer bytes = planner_->evaluate(choice_, load).memory.kv_cache;
+  if (bytes > std::numeric_limits<std::int64_t>::max()) {
+    throw Error(ErrorCode::overflow, "the KV-cache of one request exceeds 2^63 bytes");
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
 std::int64_t CacheBytes::of_tokens(std::int64_t tokens) {
   if (tokens == 0) return 0;
   const std::int64_t blocks = block_.quotient_up(tokens);
+  // A state of one size holds sequences of any length: a search for the longest asks once each.
+  if (blocks > kMostKept) return of_blocks(blocks);
   const auto index = static_cast<std::size_t>(blocks);
   if (index >= bytes_.size()) bytes_.resize(index + 1 + index / 2, -1);
-  if (bytes_[index] < 0) {
-    const Load load{choice_.parallel.data, blocks * block_.value()};
-    const Integer bytes = planner_->evaluate(choice_, load).memory.kv_cache;
-    if (bytes > std::numeric_limits<std::int64_t>::max()) {
-      throw Error(ErrorCode::overflow, "the KV-cache of one request exceeds 2^63 bytes");
-    }
-    bytes_[index] = static_cast<std::int64_t>(bytes);
-  }
+  if (bytes_[index] < 0) bytes_[index] = of_blocks(blocks);
   return bytes_[index];
 }
 

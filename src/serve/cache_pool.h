@@ -26,6 +26,8 @@ class CacheBytes {
   }
 
  private:
+  [[nodiscard]] std::int64_t of_blocks(std::int64_t blocks) const;
+
   Planner* planner_;
   PlanChoice choice_;
   Divisor block_;

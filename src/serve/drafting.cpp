@@ -1,5 +1,7 @@
 #include "drafting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -74,7 +76,11 @@ PlanQuery draft_query(PlanQuery query) {
 
 Planner draft_planner(const DraftModel& model, const ServeQuestion& question) {
   Planner planner(model.spec, draft_query(question.plan.query), question.plan.rates);
-  require_decoder(planner);
+  if (!is_decoder(planner)) {
+    throw_invalid_input(
+        fmt::format("{} is not a decoder, so it proposes no tokens", planner.spec().name),
+        "choose a smaller model with the same tokens");
+  }
   return planner;
 }
 

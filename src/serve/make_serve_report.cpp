@@ -32,6 +32,32 @@ void note_few_requests(ServeReport& report) {
                   plan.figures.requests == 1 ? "is" : "are"));
 }
 
+/// Shared prefixes are cached in whole blocks.
+void note_small_prefix(ServeReport& report) {
+  const SchedulerLimits& limits = report.question.limits;
+  if (limits.prefix_hit == 0) return;
+  const std::vector<ServeRequest> requests = detail::requests_of(report.question.traffic);
+  const auto shortest = std::ranges::min(requests, {}, &ServeRequest::input_tokens).input_tokens;
+  if (limits.prefix_hit * static_cast<double>(shortest) >= static_cast<double>(limits.block_tokens))
+    return;
+  report.notes.push_back(fmt::format("nothing is shared: the prefix is shorter than a block of {}",
+                                     detail::with_noun_grouped(limits.block_tokens, "token")));
+}
+
+/// A draft model proposes tokens of the model.
+void note_other_vocabulary(ServeReport& report) {
+  const ServeQuestion& question = report.question;
+  if (!question.speculation) return;
+  const auto* const draft = std::get_if<DraftModel>(&question.speculation->drafter);
+  const ModelSpec& spec = question.plan.model.spec;
+  if (draft == nullptr || draft->spec.embedding.vocab_size == spec.embedding.vocab_size) return;
+  report.notes.push_back(
+      fmt::format("the drafter {} has {} tokens in its vocabulary and {} has {}: engines need the "
+                  "same tokens in both",
+                  draft->spec.name, with_separators(draft->spec.embedding.vocab_size), spec.name,
+                  with_separators(spec.embedding.vocab_size)));
+}
+
 void add_notes(ServeReport& report) {
   const std::vector<std::string> asked = detail::notes_of(report.question.plan);
   report.notes.insert(report.notes.begin(), asked.begin(), asked.end());
@@ -51,15 +77,17 @@ void add_notes(ServeReport& report) {
                     figures.arrivals_per_s, figures.answers_per_s));
   }
   note_few_requests(report);
+  note_small_prefix(report);
+  note_other_vocabulary(report);
   if (figures.warm_up_requests > 0) {
     report.notes.emplace_back(
         "latencies leave out the first request of each user: they all arrive at once");
   }
   if (figures.preemptions > 0) {
     report.notes.push_back(
-        fmt::format("the KV-cache ran out {} times; each time the most recently admitted sequence "
+        fmt::format("the KV-cache ran out {}; each time the most recently admitted sequence "
                     "was preempted and prefilled again",
-                    figures.preemptions));
+                    detail::with_noun_grouped(figures.preemptions, "time")));
   }
 }
 
@@ -129,9 +157,10 @@ namespace {
 /// Moves `question` into its report; empty, and the question stays, if no plan has room for the
 /// requests.
 std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedDegrees& fixed,
-                                           const DeviceRange& range) {
+                                           const DeviceRange& range,
+                                           const std::function<void(double)>& progress) {
   Planner planner = planner_of(question);
-  detail::SizeSearch search = detail::search_sizes(planner, question, fixed, range);
+  detail::SizeSearch search = detail::search_sizes(planner, question, fixed, range, progress);
   if (search.plans.empty()) return std::nullopt;
   if (search.plans.size() > kKept) search.plans.resize(kKept);
   ServeReport report;
@@ -162,10 +191,11 @@ auto rank_of(const ServeReport& report) {
 }  // namespace
 
 ServeReport make_serve_report(ServeQuestion question, const FixedDegrees& fixed,
-                              const DeviceRange& range) {
+                              const DeviceRange& range,
+                              const std::function<void(double)>& progress) {
   require_targets_apply(question);
   question.plan.query = detail::query_of(question);
-  if (auto report = searched_report(question, fixed, range)) return std::move(*report);
+  if (auto report = searched_report(question, fixed, range, progress)) return std::move(*report);
   throw_no_room(question, range);
 }
 
@@ -188,15 +218,18 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   auto note = note_on_tensor(planner_of(questions.front()).limits(1), fixed, range.most);
   if (note) report.notes.push_back(std::move(*note));
   double done = 0;
+  const auto of_machine = [&](double fraction) {
+    if (progress) progress((done + fraction) / static_cast<double>(questions.size()));
+  };
   for (ServeQuestion& question : questions) {
-    if (progress) progress(done++ / static_cast<double>(questions.size()));
     const std::string machine = question.plan.rates.name;
     question.plan.query = detail::query_of(question);
-    if (auto one = searched_report(question, fixed, range)) {
+    if (auto one = searched_report(question, fixed, range, of_machine)) {
       report.machines.push_back(std::move(*one));
     } else {
       report.too_small.push_back(machine);
     }
+    ++done;
   }
   std::ranges::stable_sort(report.machines, {}, rank_of);
   if (std::ranges::any_of(report.machines, [&](const ServeReport& one) {

@@ -177,6 +177,7 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
     raise(figures.peak_waiting, occupation.waiting.peak());
     raise(figures.peak_cache, occupation.cache.peak());
   }
+  figures.busy = std::min(figures.busy, 1.0);  // the sum of many steps is rounded
   figures.compute_share = compute_bound_s / busy_s;
   if (decode_steps > 0) {
     figures.tokens_per_step =

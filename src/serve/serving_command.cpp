@@ -35,13 +35,21 @@ std::string block_size(Engine engine, std::int64_t tokens) {
   return engine == Engine::sglang ? fmt::format(" --page-size {}", tokens) : std::string();
 }
 
+/// Requests that fit into a cache in which none shares a prefix with others.
+std::int64_t unshared_requests(const ServeQuestion& question, const CacheCapacity& cache) {
+  if (question.limits.prefix_hit == 0) return cache.requests;
+  const std::int64_t longest = std::max<std::int64_t>(1, question.plan.load.seq_len);
+  return std::min(cache.requests, cache.tokens / longest);
+}
+
 /// Sequences at once on a replica. vLLM refuses more than the tokens of a step (SchedulerConfig),
-/// and llama.cpp allocates the cache of all of them when it starts.
-std::int64_t sequences_of(Engine engine, const SchedulerLimits& limits,
+/// and llama.cpp allocates the cache of all of them when it starts, each with the whole prompt.
+std::int64_t sequences_of(Engine engine, const ServeQuestion& question,
                           const CacheCapacity& cache) {
+  const SchedulerLimits& limits = question.limits;
   if (engine == Engine::vllm) return std::min(limits.max_sequences, limits.batched_tokens);
   if (engine != Engine::llama_cpp) return limits.max_sequences;
-  return std::clamp<std::int64_t>(cache.requests, 1, limits.max_sequences);
+  return std::clamp<std::int64_t>(unshared_requests(question, cache), 1, limits.max_sequences);
 }
 
 /// docs.vllm.ai, features/speculative_decoding (method of vllm/config/speculative.py); empty for a
@@ -80,7 +88,7 @@ EngineCommand serving_command(Engine engine, const ServeQuestion& question,
                               const ServedPlan& plan) {
   const SchedulerLimits& limits = question.limits;
   PlanQuestion served = question.plan;
-  served.load.batch_size = sequences_of(engine, limits, plan.cache) * plan.choice.parallel.data;
+  served.load.batch_size = sequences_of(engine, question, plan.cache) * plan.choice.parallel.data;
   // The scheduler's limits stand below, in place of those of the cache.
   served.query.prefill_tokens = PlanQuery{}.prefill_tokens;
   served.query.kv_cache.batched_tokens.reset();

@@ -80,9 +80,13 @@ void require_decoding_replica(const SchedulerLimits& limits, const PlanChoice& c
 
 }  // namespace
 
+bool is_decoder(const Planner& planner) {
+  return planner.decodes() && planner.spec().kind == ModelKind::decoder;
+}
+
 void require_decoder(const Planner& planner) {
   const ModelSpec& spec = planner.spec();
-  if (planner.decodes() && spec.kind == ModelKind::decoder) return;
+  if (is_decoder(planner)) return;
   throw_invalid_input(fmt::format("{} is not a decoder, so it has no tokens to serve", spec.name),
                       "ask `headroom fit` for the time of a pass");
 }

@@ -46,6 +46,9 @@ class Simulation {
   CacheCapacity cache_;
 };
 
+/// True if the model generates tokens from a KV-cache, without an encoder.
+[[nodiscard]] bool is_decoder(const Planner& planner);
+
 /// Throws Error{invalid_input} if the model has no KV-cache to serve from, or an encoder.
 void require_decoder(const Planner& planner);
 

@@ -125,7 +125,8 @@ std::optional<ServeTraffic> lone_request(const ServeQuestion& question,
 
 /// Simulates the plans of one number of devices after another. A plan that misses the targets is
 /// not simulated with fewer replicas, which get more requests each, nor with any number if a
-/// request alone misses them.
+/// request alone misses them. A plan without room has none with more replicas, whose communication
+/// takes memory, but may have some with fewer.
 class PlanTrials {
  public:
   PlanTrials(Planner& planner, const ServeQuestion& question, const FixedDegrees& fixed)
@@ -140,6 +141,7 @@ class PlanTrials {
     Tried& tried = tried_[devices];
     for (const PlanChoice& choice : plans_of(devices, fixed_, planner_.limits(1))) {
       if (choice.parallel.data <= question_.limits.prefill_replicas) continue;
+      if (is_known_full(choice)) continue;
       if (choice.parallel.data <= missing_[degrees_of(choice)]) {
         tried.left_out.push_back(choice);
       } else {
@@ -155,9 +157,8 @@ class PlanTrials {
     const std::int64_t devices = answer ? *answer : most_tried();
     Tried& tried = tried_[devices];
     for (const PlanChoice& choice : tried.left_out) {
-      if (missing_[degrees_of(choice)] == kNoRoom) continue;
       Simulation simulation(planner_, question_, choice);
-      simulate(choice, simulation, tried);
+      if (simulation.holds(requests_)) simulate(choice, simulation, tried);
     }
     search.plans = tried.plans;
     if (answer) search.closest_below = closest_below(devices);
@@ -172,8 +173,13 @@ class PlanTrials {
   };
 
   // In place of a number of replicas.
-  static constexpr std::int64_t kNoRoom = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::int64_t kEvenAlone = kNoRoom - 1;
+  static constexpr std::int64_t kEvenAlone = std::numeric_limits<std::int64_t>::max();
+
+  /// True if the plan has no room for the requests with as many replicas, or fewer.
+  [[nodiscard]] bool is_known_full(const PlanChoice& choice) const {
+    const auto full = full_.find(degrees_of(choice));
+    return full != full_.end() && choice.parallel.data >= full->second;
+  }
 
   [[nodiscard]] double strain_of(const ServedPlan& plan) const {
     return strain(plan.judged(question_.targets), question_.targets);
@@ -191,7 +197,7 @@ class PlanTrials {
   void try_plan(const PlanChoice& choice, Tried& tried) {
     Simulation simulation(planner_, question_, choice);
     if (!simulation.holds(requests_)) {
-      missing_[degrees_of(choice)] = kNoRoom;
+      full_[degrees_of(choice)] = choice.parallel.data;
     } else if (misses_alone(simulation)) {
       missing_[degrees_of(choice)] = kEvenAlone;
       tried.left_out.push_back(choice);
@@ -211,15 +217,16 @@ class PlanTrials {
     tried.plans.insert(place, served);
   }
 
+  /// The most devices on which a tried plan has room; 0 if none has.
   [[nodiscard]] std::int64_t most_tried() const {
-    std::int64_t most = 0;
-    for (const auto& [devices, tried] : tried_) {
-      const bool has_room = std::ranges::any_of(tried.left_out, [&](const PlanChoice& choice) {
-        return missing_.at(degrees_of(choice)) != kNoRoom;
-      });
-      if (has_room || !tried.plans.empty()) most = devices;
+    const auto has_room = [this](const PlanChoice& choice) {
+      return Simulation(planner_, question_, choice).holds(requests_);
+    };
+    for (auto one = tried_.rbegin(); one != tried_.rend(); ++one) {
+      const Tried& tried = one->second;
+      if (!tried.plans.empty() || std::ranges::any_of(tried.left_out, has_room)) return one->first;
     }
-    return most;
+    return 0;
   }
 
   [[nodiscard]] std::optional<ServedPlan> closest_below(std::int64_t devices) const {
@@ -240,6 +247,7 @@ class PlanTrials {
   std::optional<ServeTraffic> lone_;
   std::map<std::int64_t, Tried> tried_;
   std::map<ReplicaDegrees, std::int64_t> missing_;  ///< most replicas that miss the targets
+  std::map<ReplicaDegrees, std::int64_t> full_;     ///< fewest replicas without room
   std::int64_t simulated_ = 0;
 };
 
@@ -273,12 +281,16 @@ bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, dou
 }  // namespace
 
 SizeSearch search_sizes(Planner& planner, const ServeQuestion& question, const FixedDegrees& fixed,
-                        const DeviceRange& range) {
+                        const DeviceRange& range, const std::function<void(double)>& progress) {
   PlanTrials trials(planner, question, fixed);
   const DeviceCounts counts(range.least, range.most, planner.rates().link.devices_per_node, fixed);
   require_legal_degrees(counts, fixed, planner.limits(1));
-  const auto fewest =
-      fewest_that_works(counts, [&](std::int64_t devices) { return trials.meets(devices); });
+  const std::size_t most = counts.single().size() + counts.doubling().size();
+  double done = 0;
+  const auto fewest = fewest_that_works(counts, [&](std::int64_t devices) {
+    if (progress) progress(std::min(1.0, done++ / static_cast<double>(most)));
+    return trials.meets(devices);
+  });
   return trials.result(fewest);
 }
 

@@ -1,6 +1,7 @@
 // Search for the fewest devices that keep latency targets. Internal to src/serve.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct SizeSearch {
 /// if the model fits on none. A plan that misses the targets is taken to miss them with fewer
 /// replicas.
 [[nodiscard]] SizeSearch search_sizes(Planner& planner, const ServeQuestion& question,
-                                      const FixedDegrees& fixed, const DeviceRange& range);
+                                      const FixedDegrees& fixed, const DeviceRange& range,
+                                      const std::function<void(double)>& progress);
 
 /// The highest rate of Poisson arrivals at which `choice` keeps the targets, within 2 %; empty if
 /// it misses them at a hundredth of the question's rate.

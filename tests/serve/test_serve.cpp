@@ -229,6 +229,18 @@ TEST_CASE("the command of an engine has the scheduler's limits") {
   CHECK_THROWS_AS((void)command(Engine::megatron), Error);
 }
 
+TEST_CASE("slots of llama.cpp share no prefix: as many as fit with whole prompts") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(100, 100, 2000, 300));
+  question.plan.load.seq_len = 2300;
+  question.limits.max_sequences = 1024;
+  ServedPlan plan = plan_with(degrees(1));
+  plan.cache.tokens = 2300 * 60;  // 100 requests fit where a prefix is held once
+  const auto command = [&] { return serving_command(Engine::llama_cpp, question, plan).text; };
+  CHECK(command().find(" --ctx-size 230000 --parallel 100 ") != std::string::npos);
+  question.limits.prefix_hit = 0.5;
+  CHECK(command().find(" --ctx-size 138000 --parallel 60 ") != std::string::npos);
+}
+
 // docs.vllm.ai, features/speculative_decoding/mtp and n_gram; docs.sglang.io,
 // advanced_features/speculative_decoding, Multi Token Prediction.
 TEST_CASE("the command of an engine has the drafter") {
@@ -400,6 +412,27 @@ TEST_CASE("models without tokens to generate and requests without room are refus
                   NoPlanFits);
   CHECK_THROWS_AS((void)simulate(question_for("gpt2", "t4", users(1, 1, 10, 1)), degrees(5)),
                   IllegalPlan);
+}
+
+TEST_CASE("a shared prefix shorter than a block is noted, and saves nothing") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(4, 20, 100, 20));
+  const double alone_s = simulate(question, degrees(1)).figures.duration_s;
+  const auto notes = [&](double prefix_hit) {
+    question.limits.prefix_hit = prefix_hit;
+    return make_serve_report(question, PlanRequest{degrees(1), 1}).notes;
+  };
+  const std::string note = "nothing is shared: the prefix is shorter than a block of 16 tokens";
+  CHECK(std::ranges::count(notes(0.16), note) == 0);
+  CHECK(std::ranges::count(notes(0.15), note) == 1);
+  CHECK(simulate(question, degrees(1)).figures.duration_s == alone_s);
+}
+
+TEST_CASE("a model whose state has one size for any length is served without a table of lengths") {
+  const ServeQuestion question = question_for("mamba-130m", "h200-141gb", users(4, 20, 100, 20));
+  const ServedPlan plan = simulate(question, degrees(1));
+  CHECK(plan.cache.tokens == std::int64_t{1} << 34U);  // the longest that is looked for
+  CHECK(plan.cache.requests > 100);
+  CHECK(plan.figures.requests == 20);
 }
 
 }  // namespace headroom::test

@@ -77,6 +77,35 @@ TEST_CASE("no smaller number of devices meets the targets, with experts and many
   }
 }
 
+TEST_CASE("no plan without room is in the answer, though it has room on fewer devices") {
+  // Communication between more devices takes what the weights leave of 15 GB.
+  for (const char* machine : {"t4", "l4"}) {
+    ServeQuestion question =
+        with_targets(question_for("llama-3-70b", machine, poisson(20, 200, 1024, 64)), 0.5, 0.03);
+    question.limits = default_limits(question.plan.rates);
+    const ServeReport report = make_serve_report(question, FixedDegrees{}, {1, 64});
+    for (const ServedPlan& plan : report.plans) {
+      CHECK(plan.cache.requests > 0);
+      CHECK(plan.figures.ttft.at_target > 0);
+      CHECK(plan.figures.duration_s > 0);
+      CHECK(plan.figures.tpot.has_value());
+    }
+    CHECK(!report.plans.front().verdict.met());
+  }
+}
+
+TEST_CASE("a search tells the fraction that is done, in ascending order") {
+  const ServeQuestion question =
+      with_targets(question_for("llama-3-70b", "h100-80gb", poisson(2, 50, 256, 32)), 0.5, 0.03);
+  std::vector<double> told;
+  (void)make_serve_report(question, FixedDegrees{}, {1, 16},
+                          [&](double fraction) { told.push_back(fraction); });
+  REQUIRE(told.size() > 1);
+  CHECK(std::ranges::is_sorted(told));
+  CHECK(told.front() == 0);
+  CHECK(told.back() <= 1);
+}
+
 TEST_CASE("a search on a given number of devices finds the best of its plans") {
   const ServeQuestion question = with_targets(
       question_for("llama-3-70b", "h100-80gb", poisson(10, 200, 1024, 256)), 0.5, 0.03);

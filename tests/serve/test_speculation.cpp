@@ -1,4 +1,8 @@
 // Speculative decoding and multi-token prediction, simulated.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "headroom/report.h"
 #include "serve_questions.h"
 
 namespace headroom::test {
@@ -89,6 +93,30 @@ TEST_CASE("a draft model without tokens to generate is refused") {
   const ServeQuestion plain = question_for("gpt2", "h100-80gb", users(1, 1, 100, 10));
   const DraftModel encoder{load_model("bert-base").spec};
   CHECK_THROWS_AS((void)simulate(speculating(plain, encoder, 3, 0.5), degrees(1)), Error);
+}
+
+TEST_CASE("a drafter with another vocabulary is noted") {
+  const ServeQuestion plain = question_for("llama-3-8b", "h100-80gb", users(2, 4, 100, 20));
+  const auto is_noted = [&](const char* drafter) {
+    const ServeQuestion question = speculating(plain, DraftModel{load_model(drafter).spec}, 3, 0.7);
+    const ServeReport report = make_serve_report(question, PlanRequest{degrees(1), 1});
+    return std::ranges::any_of(report.notes, [](const std::string& note) {
+      return note.find("vocabulary") != std::string::npos;
+    });
+  };
+  CHECK(is_noted("gpt2"));
+  CHECK_FALSE(is_noted("llama-3.2-1b"));
+}
+
+TEST_CASE("a report states the seed of accepted proposals, and none where nothing is random") {
+  const ServeQuestion plain = question_for("gpt2", "h100-80gb", users(2, 4, 100, 20));
+  const auto seed = [](const ServeQuestion& question) {
+    const ServeReport report = make_serve_report(question, PlanRequest{degrees(1), 1});
+    const auto json = nlohmann::json::parse(render(report, {.format = Format::json}));
+    return json["workload"]["traffic"]["seed"];
+  };
+  CHECK(seed(plain).is_null());
+  CHECK(seed(speculating(plain, NgramLookup{}, 3, 0.7)) == 1);
 }
 
 }  // namespace headroom::test
