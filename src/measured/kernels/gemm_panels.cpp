@@ -70,8 +70,7 @@ Share share_of(const WeightPanels<Weight>& panels, std::int64_t rows) {
   return {{0, rows}, thread_range(columns, granule_of(panels.width, panels.out, threads))};
 }
 
-/// Columns of several panels that are equally far apart: `first` of the first panel.
-template <std::size_t panels>
+/// Columns of one panel, or of several that are equally far apart: `first` of the first panel.
 struct ColumnsOfPanels {
   Range first;
   std::int64_t next = 0;  ///< columns from one panel to the next
@@ -89,7 +88,7 @@ void multiply_vectors(const TileOperands<Weight>& tile, std::int64_t rows) {
 /// All rows with `columns`, at most kTileVectors vectors of each panel.
 template <std::size_t panels, class Weight>
 void multiply_columns(const PanelProduct<Weight>& product, const RowOperands& at,
-                      ColumnsOfPanels<panels> columns) {
+                      ColumnsOfPanels columns) {
   const WeightPanels<Weight>& w = product.panels;
   const Range first = columns.first;
   const std::int64_t row_bytes = w.width * static_cast<std::int64_t>(sizeof(Weight));

@@ -14,7 +14,7 @@ enum class Zeros { none, stored };
 
 /// Independent sums per row and tile: a single sum waits for its additions otherwise.
 template <std::size_t tiles, std::size_t rows>
-inline constexpr std::size_t kChains = tiles* rows == 1 ? 4 : 1;
+inline constexpr std::size_t kChains = tiles == 1 && rows == 1 ? 4 : 1;
 
 /// Sums of one tile, [rows, chains].
 template <std::size_t rows, std::size_t chains>

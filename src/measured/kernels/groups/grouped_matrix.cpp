@@ -167,6 +167,19 @@ void GroupedMatrix::decode_scales(std::int64_t tile, float* scales, float* zeros
     zeros[i] = zeros[i] / integers_->factor + integers_->zero;
 }
 
+/// Operands that all tiles share, and the y of the first.
+template <class Tile, class X>
+Tile GroupedMatrix::tile_with(const blocks::RowOperands<X>& operands) const {
+  Tile common;
+  common.columns = columns_;
+  common.group = group_;
+  common.x = operands.x;
+  common.x_stride = operands.x_stride;
+  common.y = operands.y;
+  common.y_stride = operands.y_stride;
+  return common;
+}
+
 /// `common` has what all tiles share, and the y of the first. Scratch holds the scales of all tiles
 /// of a product, then their zero points.
 template <class Tile>
@@ -193,29 +206,17 @@ void GroupedMatrix::multiply_tiles(const blocks::TileProducts<Tile>& products, c
 
 void GroupedMatrix::multiply(const blocks::RowOperands<float>& operands, Range range,
                              float* scratch) const {
-  GroupTile common;
-  common.columns = columns_;
-  common.group = group_;
+  auto common = tile_with<GroupTile>(operands);
   common.levels = &levels_;
-  common.x = operands.x;
-  common.x_stride = operands.x_stride;
-  common.y = operands.y;
-  common.y_stride = operands.y_stride;
   multiply_tiles(scales_.has_zeros() ? kernels_->with_zeros : kernels_->plain, common,
                  operands.rows, range, scratch);
 }
 
 void GroupedMatrix::multiply(const blocks::RowOperands<blocks::Int8Block>& operands, Range range,
                              float* scratch) const {
-  IntegerTile common;
+  auto common = tile_with<IntegerTile>(operands);
   common.factor = integers_->factor;
-  common.columns = columns_;
-  common.group = group_;
   common.table = &integers_->table;
-  common.x = operands.x;
-  common.x_stride = operands.x_stride;
-  common.y = operands.y;
-  common.y_stride = operands.y_stride;
   multiply_tiles(integers_->products, common, operands.rows, range, scratch);
 }
 

@@ -79,6 +79,8 @@ class GroupedMatrix {
   void store_row(const std::byte* from, std::int64_t row);
   [[nodiscard]] std::int64_t scale_floats() const noexcept;
   void decode_scales(std::int64_t tile, float* scales, float* zeros) const;
+  template <class Tile, class X>
+  [[nodiscard]] Tile tile_with(const blocks::RowOperands<X>& operands) const;
   template <class Tile>
   void multiply_tiles(const blocks::TileProducts<Tile>& products, const Tile& common,
                       std::int64_t rows, Range range, float* scratch) const;
