@@ -1,15 +1,13 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <future>
 #include <limits>
 #include <map>
-#include <system_error>
-#include <thread>
 #include <tuple>
 
 #include "degree_choices.h"
 #include "headroom/plan.h"
+#include "worker_threads.h"
 
 namespace headroom {
 
@@ -259,11 +257,10 @@ class CellSearch {
   Collector& collector_;
 };
 
-int thread_count(const SearchSpace& space, std::size_t cells) {
-  const int wanted = space.threads > 0
-                         ? space.threads
-                         : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(wanted), cells));
+std::size_t thread_count(const SearchSpace& space, std::size_t cells) {
+  const std::size_t wanted =
+      space.threads > 0 ? static_cast<std::size_t>(space.threads) : detail::processor_count();
+  return std::clamp<std::size_t>(cells, 1, wanted);
 }
 
 }  // namespace
@@ -293,19 +290,10 @@ PlanSearch search_plans(const Planner& planner, const SearchSpace& space) {
     }
     return std::move(collector).finish();
   };
-  std::vector<std::future<PlanSearch>> others;
-  const int count = thread_count(space, cells.size());
-  try {
-    for (int i = 1; i < count; ++i) {
-      others.push_back(std::async(std::launch::async, work, std::function<void(double)>()));
-    }
-  } catch (const std::system_error&) {
-    // The system has no thread left: those that run share all cells.
-  }
-  std::vector<PlanSearch> parts;
-  parts.reserve(static_cast<std::size_t>(count) + 1);
-  parts.push_back(work(space.progress));
-  for (std::future<PlanSearch>& other : others) parts.push_back(other.get());
+  std::vector<PlanSearch> parts(thread_count(space, cells.size()));
+  detail::run_on_threads(parts.size(), [&](std::size_t thread) {
+    parts[thread] = work(thread == 0 ? space.progress : nullptr);
+  });
   return merged(parts, space.keep);
 }
 

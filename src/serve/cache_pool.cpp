@@ -28,7 +28,6 @@ std::int64_t CacheBytes::of_blocks(std::int64_t blocks) const {
 std::int64_t CacheBytes::of_tokens(std::int64_t tokens) {
   if (tokens == 0) return 0;
   const std::int64_t blocks = block_.quotient_up(tokens);
-  // A state of one size holds sequences of any length: a search for the longest asks once each.
   if (blocks > kMostKept) return of_blocks(blocks);
   const auto index = static_cast<std::size_t>(blocks);
   if (index >= bytes_.size()) bytes_.resize(index + 1 + index / 2, -1);
@@ -36,15 +35,19 @@ std::int64_t CacheBytes::of_tokens(std::int64_t tokens) {
   return bytes_[index];
 }
 
-CachePool::CachePool(CacheBytes bytes, std::int64_t capacity_bytes, std::int64_t shared_tokens)
-    : bytes_(std::move(bytes)),
+std::int64_t CacheBytes::counted(std::int64_t tokens) const {
+  return tokens == 0 ? 0 : of_blocks(block_.quotient_up(tokens));
+}
+
+CachePool::CachePool(CacheBytes& bytes, std::int64_t capacity_bytes, std::int64_t shared_tokens)
+    : bytes_(&bytes),
       capacity_bytes_(capacity_bytes),
       shared_tokens_(shared_tokens),
-      shared_bytes_(bytes_.of_tokens(shared_tokens)),
+      shared_bytes_(bytes.of_tokens(shared_tokens)),
       used_bytes_(shared_bytes_) {}
 
 std::int64_t CachePool::own_bytes(std::int64_t tokens) {
-  return std::max<std::int64_t>(0, bytes_.of_tokens(tokens) - shared_bytes_);
+  return std::max<std::int64_t>(0, bytes_->of_tokens(tokens) - shared_bytes_);
 }
 
 bool CachePool::reserve(std::int64_t tokens, std::int64_t& held_bytes) {
@@ -62,8 +65,12 @@ bool CachePool::can_hold(std::int64_t tokens) {
   return own_bytes(tokens) <= capacity_bytes_ - shared_bytes_;
 }
 
-std::int64_t CachePool::longest(std::int64_t limit) {
-  return largest_satisfying([this](std::int64_t tokens) { return can_hold(tokens); }, limit);
+std::int64_t CachePool::longest(std::int64_t limit) const {
+  if (shared_bytes_ > capacity_bytes_) return 0;
+  const auto fits = [this](std::int64_t tokens) {
+    return bytes_->counted(tokens) <= capacity_bytes_;
+  };
+  return largest_satisfying(fits, limit);
 }
 
 std::int64_t CachePool::sequences(std::int64_t tokens) {

@@ -18,8 +18,10 @@ class CacheBytes {
   /// `planner` must outlive it.
   CacheBytes(Planner& planner, const PlanChoice& choice, std::int64_t block_tokens);
 
-  /// Of `tokens` cached tokens; 0 for none.
+  /// Of `tokens` cached tokens; 0 for none. Keeps what it counts.
   std::int64_t of_tokens(std::int64_t tokens);
+  /// As of_tokens, for numbers that are asked once.
+  [[nodiscard]] std::int64_t counted(std::int64_t tokens) const;
   /// As CachePool::next_block.
   [[nodiscard]] std::int64_t next_block(std::int64_t tokens) const {
     return block_.quotient_up(tokens - 1) * block_.value() + 1;
@@ -37,8 +39,9 @@ class CacheBytes {
 /// Bytes of a replica that sequences reserve and give back.
 class CachePool {
  public:
-  /// All sequences share the first `shared_tokens` tokens, which are held once.
-  CachePool(CacheBytes bytes, std::int64_t capacity_bytes, std::int64_t shared_tokens);
+  /// All sequences share the first `shared_tokens` tokens, which are held once. `bytes` must
+  /// outlive the pool and its copies.
+  CachePool(CacheBytes& bytes, std::int64_t capacity_bytes, std::int64_t shared_tokens);
 
   /// Grows a reservation from `held_bytes`, which it updates, to `tokens` tokens. False, without a
   /// change, if the pool has too little left.
@@ -47,7 +50,7 @@ class CachePool {
   /// True if a sequence of this many tokens fits into the empty pool.
   [[nodiscard]] bool can_hold(std::int64_t tokens);
   /// The longest sequence that fits into the empty pool, at most `limit` tokens.
-  [[nodiscard]] std::int64_t longest(std::int64_t limit);
+  [[nodiscard]] std::int64_t longest(std::int64_t limit) const;
   /// Sequences of `tokens` tokens that fit at once.
   [[nodiscard]] std::int64_t sequences(std::int64_t tokens);
 
@@ -64,13 +67,13 @@ class CachePool {
   }
   /// The first number of tokens from `tokens` on that begins a block.
   [[nodiscard]] std::int64_t next_block(std::int64_t tokens) const {
-    return bytes_.next_block(tokens);
+    return bytes_->next_block(tokens);
   }
 
  private:
   std::int64_t own_bytes(std::int64_t tokens);
 
-  CacheBytes bytes_;
+  CacheBytes* bytes_;
   std::int64_t capacity_bytes_;
   std::int64_t shared_tokens_;
   std::int64_t shared_bytes_;

@@ -46,8 +46,8 @@ void EventLoop::start(Replica& replica, double now_s) {
   replica.start_steps(now_s, horizon_s);
 }
 
-void EventLoop::run() {
-  while (true) {
+void EventLoop::run(LateRequests& late) {
+  while (!late.missed()) {
     Replica& replica = *std::ranges::min_element(replicas_, {}, &Replica::next_end_s);
     const double end_s = replica.next_end_s();
     const double arrival_s = next_arrival_s();
@@ -59,7 +59,7 @@ void EventLoop::run() {
     } else if (transfer_s == next_s) {
       end_transfer(transfer_s);
     } else {
-      end_step(replica, end_s);
+      end_step(replica, end_s, late);
     }
   }
 }
@@ -79,14 +79,17 @@ void EventLoop::end_transfer(double now_s) {
   start(replica, now_s);
 }
 
-void EventLoop::end_step(Replica& replica, double now_s) {
+void EventLoop::end_step(Replica& replica, double now_s, LateRequests& late) {
   const Replica::Leaving leaving = replica.end_step();
   for (const std::size_t request : leaving.prefilled) {
     const double seconds = transfer_s_((*progress_)[request].request.input_tokens);
     transferred_s_ += seconds;
     transfers_.push({now_s + seconds, request});
   }
-  for (std::size_t i = 0; i < leaving.answered.size(); ++i) send_next(replica, now_s);
+  for (const std::size_t request : leaving.answered) {
+    late.add(request);
+    send_next(replica, now_s);
+  }
   start(replica, now_s);
 }
 

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "late_requests.h"
 #include "replica.h"
 
 namespace headroom::detail {
@@ -29,7 +30,8 @@ class EventLoop {
   EventLoop(std::span<Replica> replicas, std::vector<Progress>& progress,
             std::int64_t prefill_replicas, std::function<double(std::int64_t)> transfer_s);
 
-  void run();
+  /// Ends before that once targets are missed.
+  void run(LateRequests& late);
   /// Seconds of all transfers together.
   [[nodiscard]] double transferred_s() const { return transferred_s_; }
 
@@ -40,7 +42,7 @@ class EventLoop {
   void start(Replica& replica, double now_s);
   void arrive(double now_s);
   void end_transfer(double now_s);
-  void end_step(Replica& replica, double now_s);
+  void end_step(Replica& replica, double now_s, LateRequests& late);
   /// Each answered user sends the next request at once.
   void send_next(Replica& replica, double now_s);
 

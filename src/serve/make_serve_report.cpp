@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "simulation.h"
 #include "size_search.h"
 #include "with_noun.h"
+#include "worker_threads.h"
 
 namespace headroom {
 namespace {
@@ -178,6 +181,38 @@ std::optional<ServeReport> searched_report(ServeQuestion& question, const FixedD
   return report;
 }
 
+/// The report of a machine, empty if no plan has room, or the exception in its place.
+struct MachineSearch {
+  std::optional<ServeReport> report;
+  std::exception_ptr failure;
+};
+
+/// Searches several machines at once, in any order. Calls `progress` on the calling thread.
+std::vector<MachineSearch> search_machines(std::vector<ServeQuestion>& questions,
+                                           const FixedDegrees& fixed, const DeviceRange& range,
+                                           const std::function<void(double)>& progress) {
+  std::vector<MachineSearch> searches(questions.size());
+  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> done{0};
+  const auto show = [&](double fraction) {
+    progress((static_cast<double>(done) + fraction) / static_cast<double>(searches.size()));
+  };
+  const auto work = [&](std::size_t thread) {
+    const bool shows = thread == 0 && progress;
+    for (std::size_t i = next++; i < searches.size(); i = next++, ++done) {
+      try {
+        questions[i].plan.query = detail::query_of(questions[i]);
+        searches[i].report = searched_report(questions[i], fixed, range,
+                                             shows ? show : std::function<void(double)>());
+      } catch (...) {
+        searches[i].failure = std::current_exception();
+      }
+    }
+  };
+  detail::run_on_threads(std::min(detail::processor_count(), searches.size()), work);
+  return searches;
+}
+
 /// Machines are in the order of this.
 auto rank_of(const ServeReport& report) {
   const ServedPlan& plan = report.plans.front();
@@ -217,19 +252,14 @@ ServeMachinesReport make_serve_machines_report(std::vector<ServeQuestion> questi
   report.notes = detail::notes_of(report.question.plan);
   auto note = note_on_tensor(planner_of(questions.front()).limits(1), fixed, range.most);
   if (note) report.notes.push_back(std::move(*note));
-  double done = 0;
-  const auto of_machine = [&](double fraction) {
-    if (progress) progress((done + fraction) / static_cast<double>(questions.size()));
-  };
-  for (ServeQuestion& question : questions) {
-    const std::string machine = question.plan.rates.name;
-    question.plan.query = detail::query_of(question);
-    if (auto one = searched_report(question, fixed, range, of_machine)) {
-      report.machines.push_back(std::move(*one));
+  std::vector<MachineSearch> searches = search_machines(questions, fixed, range, progress);
+  for (std::size_t i = 0; i < searches.size(); ++i) {
+    if (searches[i].failure) std::rethrow_exception(searches[i].failure);
+    if (searches[i].report) {
+      report.machines.push_back(std::move(*searches[i].report));
     } else {
-      report.too_small.push_back(machine);
+      report.too_small.push_back(questions[i].plan.rates.name);
     }
-    ++done;
   }
   std::ranges::stable_sort(report.machines, {}, rank_of);
   if (std::ranges::any_of(report.machines, [&](const ServeReport& one) {

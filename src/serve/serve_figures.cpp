@@ -104,8 +104,7 @@ namespace {
 std::vector<double> times_per_token(std::span<const Progress> progress) {
   std::vector<double> seconds;
   for (const Progress& one : progress) {
-    if (one.generated < 2) continue;
-    seconds.push_back((one.end_s - one.first_token_s) / static_cast<double>(one.generated - 1));
+    if (const auto between = seconds_per_token(one)) seconds.push_back(*between);
   }
   return seconds;
 }
@@ -187,15 +186,23 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
 
 }  // namespace
 
+std::int64_t nearest_rank(double percentile, std::int64_t count) {
+  const auto rank = std::ceil(percentile / 100 * static_cast<double>(count));
+  return std::clamp(static_cast<std::int64_t>(rank), std::min<std::int64_t>(1, count), count);
+}
+
+std::optional<double> seconds_per_token(const Progress& answered) {
+  if (answered.generated < 2) return std::nullopt;
+  return (answered.end_s - answered.first_token_s) / static_cast<double>(answered.generated - 1);
+}
+
 LatencySummary summarize_latency(std::vector<double> seconds, double percentile) {
   std::ranges::sort(seconds);
-  const auto count = static_cast<double>(seconds.size());
   const auto at = [&](double percent) {
-    const double rank = std::ceil(percent / 100 * count);
-    return seconds[static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1];
+    return seconds[static_cast<std::size_t>(nearest_rank(percent, std::ssize(seconds))) - 1];
   };
-  return {std::reduce(seconds.begin(), seconds.end()) / count, at(50), at(90), at(99),
-          at(percentile)};
+  const double sum = std::reduce(seconds.begin(), seconds.end());
+  return {sum / static_cast<double>(seconds.size()), at(50), at(90), at(99), at(percentile)};
 }
 
 ServeFigures figures_of(const std::vector<Progress>& progress, const std::vector<Replica>& replicas,

@@ -1,11 +1,18 @@
 // Summaries of a simulation. Internal to src/serve.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "replica.h"
 
 namespace headroom::detail {
+
+/// Rank of a percentile among `count` sorted values, from 1 on; 0 of none.
+[[nodiscard]] std::int64_t nearest_rank(double percentile, std::int64_t count);
+
+/// Seconds between the tokens of an answer; empty if it has one token.
+[[nodiscard]] std::optional<double> seconds_per_token(const Progress& answered);
 
 /// Mean and percentiles by the nearest rank; `seconds` must not be empty.
 [[nodiscard]] LatencySummary summarize_latency(std::vector<double> seconds, double percentile);

@@ -136,6 +136,14 @@ bool Simulation::holds(const std::vector<ServeRequest>& requests) {
 }
 
 ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile, double time_factor) {
+  LatencyTargets none;
+  none.percentile = percentile;
+  return run_if_met(traffic, none, time_factor).value();
+}
+
+std::optional<ServeFigures> Simulation::run_if_met(const ServeTraffic& traffic,
+                                                   const LatencyTargets& targets,
+                                                   double time_factor) {
   std::vector<Progress> progress;
   for (const ServeRequest& request : requests_of(traffic)) progress.push_back({request});
   const CachePool pool(bytes_, capacity_bytes_, shared_tokens_);
@@ -150,10 +158,17 @@ ServeFigures Simulation::run(const ServeTraffic& traffic, double percentile, dou
   }
   EventLoop loop(replicas, progress, limits_.prefill_replicas,
                  [this](std::int64_t tokens) { return transfer_s(tokens); });
-  loop.run();
-  ServeFigures figures = figures_of(progress, replicas, warm_up_of(traffic), percentile);
+  const std::int64_t warm_up = warm_up_of(traffic);
+  LateRequests late(progress, targets, warm_up);
+  loop.run(late);
+  if (late.missed()) return std::nullopt;
+  ServeFigures figures = figures_of(progress, replicas, warm_up, targets.percentile);
   figures.mean_transfer_s = loop.transferred_s() / static_cast<double>(progress.size());
   return figures;
+}
+
+double Simulation::slowest_factor(const ServeFigures& figures) const {
+  return 1 + planner_->time_range(choice_, figures.compute_share);
 }
 
 ServedPlan Simulation::served(const ServeQuestion& question) {

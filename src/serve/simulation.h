@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "replica.h"
 
@@ -22,6 +23,12 @@ class Simulation {
   /// fit.
   [[nodiscard]] ServeFigures run(const ServeTraffic& traffic, double percentile,
                                  double time_factor = 1);
+  /// Figures of such a run if they meet the targets. It ends as soon as they cannot.
+  [[nodiscard]] std::optional<ServeFigures> run_if_met(const ServeTraffic& traffic,
+                                                       const LatencyTargets& targets,
+                                                       double time_factor = 1);
+  /// Time of the steps of the slowest of nine of ten runs over the predicted one of `figures`.
+  [[nodiscard]] double slowest_factor(const ServeFigures& figures) const;
   /// The plan with its figures and verdict. The requests must fit.
   [[nodiscard]] ServedPlan served(const ServeQuestion& question);
   void set_stepping(Stepping stepping) { settings_.stepping = stepping; }

@@ -271,11 +271,15 @@ ServeQuestion with_steady_traffic(ServeQuestion question, const CacheCapacity& c
 /// True if the targets are met, and requests are answered as fast as they come.
 bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, double rate) {
   constexpr double kAnswered = 0.97;
-  ServeQuestion at_rate = question;
-  at_rate.traffic.arrivals = PoissonArrivals{rate};
-  const ServedPlan served = simulation.served(at_rate);
-  const ServeFigures& figures = served.judged(question.targets);
-  return served.verdict.met() && figures.answers_per_s >= kAnswered * figures.arrivals_per_s;
+  const LatencyTargets& targets = question.targets;
+  ServeTraffic traffic = question.traffic;
+  traffic.arrivals = PoissonArrivals{rate};
+  double time_factor = 1;
+  if (targets.steps == TargetSteps::slowest) {
+    time_factor = simulation.slowest_factor(simulation.run(traffic, targets.percentile));
+  }
+  const auto figures = simulation.run_if_met(traffic, targets, time_factor);
+  return figures && figures->answers_per_s >= kAnswered * figures->arrivals_per_s;
 }
 
 }  // namespace
