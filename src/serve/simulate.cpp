@@ -195,7 +195,8 @@ double Simulation::transfer_s(std::int64_t tokens) {
   const Interconnect& link = rates.link;
   const bool inside = choice_.parallel.devices() <= link.devices_per_node;
   const double bytes_per_s = inside ? link.intra_node_bytes_per_s : *link.inter_node_bytes_per_s;
-  const auto bytes = static_cast<double>(bytes_.of_tokens(tokens));
+  const auto bytes =
+      static_cast<double>(bytes_.of_tokens(tokens) - bytes_.of_tokens(shared_tokens_));
   return bytes / (bytes_per_s * rates.efficiency.network) + rates.collective_latency_s +
          (inside ? 0 : rates.collective_node_step_s);
 }

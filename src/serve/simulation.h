@@ -35,7 +35,8 @@ class Simulation {
 
  private:
   [[nodiscard]] ReplicaRole role_of(std::int64_t replica) const;
-  /// Seconds to send the cache of a prompt to another replica, every rank its own part.
+  /// Seconds to send the cache of a prompt to another replica, every rank its own part. All
+  /// replicas hold the shared prefix.
   double transfer_s(std::int64_t tokens);
   /// Takes the drafter's weights and cache from the KV-cache's room.
   void add_drafting(const ServeQuestion& question, std::int64_t longest);

@@ -165,6 +165,16 @@ TEST_CASE("a prompt prefilled elsewhere brings its cache over the network") {
   CHECK(apart.end_to_end.mean == doctest::Approx(alone.end_to_end.mean + transfer_s).epsilon(1e-9));
 }
 
+TEST_CASE("the prefix that all replicas hold is not sent") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 300));
+  question.limits.prefill_replicas = 1;
+  const double all_s = simulate(question, degrees(1, 1, 2)).figures.mean_transfer_s;
+  question.limits.prefix_hit = 0.8;
+  const double part_s = simulate(question, degrees(1, 1, 2)).figures.mean_transfer_s;
+  const double latency_s = question.plan.rates.collective_latency_s;
+  CHECK(part_s - latency_s == doctest::Approx((all_s - latency_s) * 0.2).epsilon(1e-9));
+}
+
 TEST_CASE("replicas that only prefill leave decode steps alone") {
   ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(8, 600, 4000, 100));
   Planner planner = planner_of(question);
