@@ -6,6 +6,7 @@
 #include "blocks/block_matrix.h"
 #include "headroom/error.h"
 #include "linear_kernels.h"
+#include "packed_parts.h"
 #include "parallel.h"
 
 namespace headroom::measured {
@@ -14,9 +15,6 @@ namespace {
 using blocks::BlockMatrix;
 using blocks::Int8Block;
 using blocks::kInt8Block;
-
-/// Rows of x per pass over the weights: few enough to stay in the second cache.
-constexpr std::int64_t kRowsPerPass = 64;
 
 AlignedVector<Int8Block>& int8_scratch() {
   thread_local AlignedVector<Int8Block> scratch;
@@ -32,109 +30,53 @@ Int8Block* int8_scratch(std::int64_t count) {
   return scratch.data();
 }
 
-/// Parts of a layer, stacked along its output.
-class BlockKernel : public LinearKernel {
+class BlockKernel : public PartsKernel<BlockMatrix> {
  public:
   BlockKernel(std::vector<BlockMatrix> parts, PooledVector<float> bias, std::int64_t in,
               ActivationPath path)
-      : parts_(std::move(parts)), bias_(std::move(bias)), in_(in), path_(path) {
-    for (const BlockMatrix& part : parts_) out_ += part.rows();
-  }
-
-  [[nodiscard]] std::int64_t out() const noexcept { return out_; }
+      : PartsKernel(std::move(parts), std::move(bias), in), path_(path) {}
 
   void prepare(std::int64_t rows) override {
-    if (path_ == ActivationPath::int8) prepare_quantised_rows(rows, in_);
+    if (path_ == ActivationPath::int8) prepare_quantised_rows(rows, in());
   }
 
   void run(const float* x, float* y, std::int64_t rows) override {
     switch (path_) {
       case ActivationPath::float32:
-        multiply<float>({x, in_, y, out_, rows});
+        multiply<float>({x, in(), y, out(), rows});
         return;
       case ActivationPath::int8:
-        multiply<Int8Block>({quantised_rows(x, rows, in_), in_ / kInt8Block, y, out_, rows});
+        multiply<Int8Block>({quantised_rows(x, rows, in()), in() / kInt8Block, y, out(), rows});
         return;
       case ActivationPath::bfloat16:  // make_block_kernel refuses it
         return;
     }
   }
 
-  [[nodiscard]] std::int64_t held_bytes() const override {
-    auto bytes = static_cast<std::int64_t>(bias_.size() * sizeof(float));
-    for (const BlockMatrix& part : parts_) bytes += part.held_bytes();
-    return bytes;
-  }
-
   [[nodiscard]] std::int64_t weight_bytes() const override {
     std::int64_t bytes = 0;
-    for (const BlockMatrix& part : parts_) bytes += part.stored_bytes();
+    for (const BlockMatrix& part : parts()) bytes += part.stored_bytes();
     return bytes;
-  }
-
-  [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
-    auto part = parts_.begin();
-    for (; row >= part->rows(); ++part) row -= part->rows();
-    part->read_row(row, to);
-    return true;
   }
 
  private:
   template <class X>
   void multiply(const blocks::RowOperands<X>& all) const {
-#pragma omp parallel if (in_ * out_ >= kSerialElements)
-    for (std::int64_t row = 0; row < all.rows; row += kRowsPerPass) {
-      blocks::RowOperands<X> some = all;
-      some.x += row * all.x_stride;
-      some.y += row * all.y_stride;
-      some.rows = std::min(kRowsPerPass, all.rows - row);
-      for (const BlockMatrix& part : parts_) {
+#pragma omp parallel if (in() * out() >= kSerialElements)
+    for_passes(all, [this](blocks::RowOperands<X> some) {
+      std::int64_t offset = 0;
+      for (const BlockMatrix& part : parts()) {
         const Range tiles = thread_range(part.tiles());
         part.multiply(some, tiles);
-        const Range columns{tiles.begin * blocks::kLanes,
-                            std::min(part.rows(), tiles.end * blocks::kLanes)};
-        add_bias(some.y, some.rows, part_offset(part), columns);
+        add_bias(some.y, some.rows, part, offset, tiles);
         some.y += part.rows();
+        offset += part.rows();
       }
-    }
+    });
   }
 
-  [[nodiscard]] std::int64_t part_offset(const BlockMatrix& part) const {
-    std::int64_t offset = 0;
-    for (const BlockMatrix* before = parts_.data(); before != &part; ++before) {
-      offset += before->rows();
-    }
-    return offset;
-  }
-
-  /// Adds the bias of the part whose first output is `offset` to some of its columns.
-  void add_bias(float* y, std::int64_t rows, std::int64_t offset, Range columns) const {
-    if (bias_.empty() || columns.size() <= 0) return;
-    apply_epilogue(Epilogue::none, bias_.data() + offset + columns.begin,
-                   {y + columns.begin, out_, rows, columns.size()});
-  }
-
-  std::vector<BlockMatrix> parts_;
-  PooledVector<float> bias_;
-  std::int64_t in_;
-  std::int64_t out_ = 0;
   ActivationPath path_;
 };
-
-/// Biases of all parts, zeros for those without; empty if no part has one.
-PooledVector<float> stacked_bias(std::span<const BlockPart> parts,
-                                 const std::vector<BlockMatrix>& matrices) {
-  PooledVector<float> bias;
-  const auto has_none = [](const BlockPart& part) { return part.bias.empty(); };
-  if (std::ranges::all_of(parts, has_none)) return bias;
-  std::size_t rows = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    bias.insert(bias.end(), parts[i].bias.begin(), parts[i].bias.end());
-    rows += static_cast<std::size_t>(matrices[i].rows());
-    bias.resize(rows);
-  }
-  return bias;
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "groups/grouped_matrix.h"
 #include "headroom/error.h"
 #include "linear_kernels.h"
+#include "packed_parts.h"
 #include "parallel.h"
 
 namespace headroom::measured {
@@ -15,9 +16,6 @@ namespace {
 using blocks::Int8Block;
 using blocks::kInt8Block;
 using groups::GroupedMatrix;
-
-/// Rows of x per pass over the weights: few enough to stay in the second cache.
-constexpr std::int64_t kRowsPerPass = 64;
 
 AlignedVector<float>& scale_scratch() {
   thread_local AlignedVector<float> scratch;
@@ -79,90 +77,60 @@ class PartInputs {
   const Int8Block* blocks_ = nullptr;
 };
 
-/// Parts of a layer, stacked along its output.
-class GroupKernel : public LinearKernel {
+class GroupKernel : public PartsKernel<GroupedMatrix> {
  public:
-  GroupKernel(std::vector<GroupedMatrix> parts, PooledVector<float> bias, std::int64_t in)
-      : parts_(std::move(parts)), bias_(std::move(bias)), in_(in) {
-    for (const GroupedMatrix& part : parts_) {
-      out_ += part.rows();
+  GroupKernel(std::vector<GroupedMatrix> all, PooledVector<float> bias, std::int64_t in)
+      : PartsKernel(std::move(all), std::move(bias), in) {
+    for (const GroupedMatrix& part : parts()) {
       scratch_floats_ = std::max(scratch_floats_, part.scratch_floats());
     }
   }
 
-  [[nodiscard]] std::int64_t out() const noexcept { return out_; }
-
   void prepare(std::int64_t rows) override {
     const auto has_order = [](const GroupedMatrix& part) { return !part.order().empty(); };
-    if (std::ranges::any_of(parts_, has_order)) (void)shared_scratch(rows * in_);
-    if (std::ranges::any_of(parts_, &GroupedMatrix::takes_int8)) prepare_quantised_rows(rows, in_);
+    if (std::ranges::any_of(parts(), has_order)) (void)shared_scratch(rows * in());
+    if (std::ranges::any_of(parts(), &GroupedMatrix::takes_int8)) {
+      prepare_quantised_rows(rows, in());
+    }
 #pragma omp parallel
     (void)scale_scratch(scratch_floats_);
   }
 
   void run(const float* x, float* y, std::int64_t rows) override {
-    PartInputs inputs(x, rows, in_);
+    PartInputs inputs(x, rows, in());
     std::int64_t offset = 0;
-    for (const GroupedMatrix& part : parts_) {
+    for (const GroupedMatrix& part : parts()) {
       if (part.takes_int8()) {
-        multiply<Int8Block>(part, {inputs.int8(part), in_ / kInt8Block, y + offset, out_, rows},
+        multiply<Int8Block>(part, {inputs.int8(part), in() / kInt8Block, y + offset, out(), rows},
                             offset);
       } else {
-        multiply<float>(part, {inputs.floats(part), in_, y + offset, out_, rows}, offset);
+        multiply<float>(part, {inputs.floats(part), in(), y + offset, out(), rows}, offset);
       }
       offset += part.rows();
     }
   }
 
-  [[nodiscard]] std::int64_t held_bytes() const override {
-    return static_cast<std::int64_t>(bias_.size() * sizeof(float)) + weight_bytes();
-  }
-
   [[nodiscard]] std::int64_t weight_bytes() const override {
     std::int64_t bytes = 0;
-    for (const GroupedMatrix& part : parts_) bytes += part.held_bytes();
+    for (const GroupedMatrix& part : parts()) bytes += part.held_bytes();
     return bytes;
-  }
-
-  [[nodiscard]] bool read_row(std::int64_t row, float* to) const override {
-    auto part = parts_.begin();
-    for (; row >= part->rows(); ++part) row -= part->rows();
-    part->read_row(row, to);
-    return true;
   }
 
  private:
   template <class X>
   void multiply(const GroupedMatrix& part, const blocks::RowOperands<X>& all,
                 std::int64_t offset) const {
-#pragma omp parallel if (in_ * part.rows() >= kSerialElements)
+#pragma omp parallel if (in() * part.rows() >= kSerialElements)
     {
       const Range tiles = thread_range(part.tiles());
       float* const scratch = scale_scratch(part.scratch_floats());
-      for (std::int64_t row = 0; row < all.rows; row += kRowsPerPass) {
-        blocks::RowOperands<X> some = all;
-        some.x += row * all.x_stride;
-        some.y += row * all.y_stride;
-        some.rows = std::min(kRowsPerPass, all.rows - row);
+      for_passes(all, [&](const blocks::RowOperands<X>& some) {
         part.multiply(some, tiles, scratch);
-        const Range columns{tiles.begin * simd::kLanes,
-                            std::min(part.rows(), tiles.end * simd::kLanes)};
-        add_bias(some.y, some.rows, offset, columns);
-      }
+        add_bias(some.y, some.rows, part, offset, tiles);
+      });
     }
   }
 
-  /// Adds the bias of the part whose first output is `offset` to some of its columns.
-  void add_bias(float* y, std::int64_t rows, std::int64_t offset, Range columns) const {
-    if (bias_.empty() || columns.size() <= 0) return;
-    apply_epilogue(Epilogue::none, bias_.data() + offset + columns.begin,
-                   {y + columns.begin, out_, rows, columns.size()});
-  }
-
-  std::vector<GroupedMatrix> parts_;
-  PooledVector<float> bias_;
-  std::int64_t in_;
-  std::int64_t out_ = 0;
   std::int64_t scratch_floats_ = 0;
 };
 
@@ -183,17 +151,10 @@ PackedKernel make_group_kernel(std::span<const GroupPart> parts, std::int64_t in
   }
   std::vector<GroupedMatrix> matrices;
   matrices.reserve(parts.size());
-  PooledVector<float> bias;
-  std::size_t rows = 0;
-  const auto has_bias = [](const GroupPart& part) { return !part.bias.empty(); };
-  const bool any_bias = std::ranges::any_of(parts, has_bias);
   for (const GroupPart& part : parts) {
     matrices.emplace_back(*part.weights, part.source, path);
-    rows += static_cast<std::size_t>(part.weights->rows);
-    if (!any_bias) continue;
-    bias.insert(bias.end(), part.bias.begin(), part.bias.end());
-    bias.resize(rows);  // zeros for a part without bias
   }
+  PooledVector<float> bias = stacked_bias(parts, matrices);
   auto kernel = std::make_unique<GroupKernel>(std::move(matrices), std::move(bias), in);
   const std::int64_t out = kernel->out();
   return {std::move(kernel), out};
