@@ -63,6 +63,7 @@ headroom measure gpt2 --phase generate --seq 8 --new-tokens 4 --threads 2 --runs
 headroom compare bert-tiny --threads 2 --runs 3
 headroom plan llama-3-8b --machine h100-80gb --count 64 --search-threads 2
 headroom serve llama-3-8b --machine h100-80gb --input 500 --output 100 --rate 5
+headroom serve llama-3-8b --machines h100-80gb,l40s,l4 --rate 2 --ttft 1s
 headroom fit llama-3-8b
 headroom sweep bert-tiny --batch 1..8 -o "$work/sweep.csv"
 exit "$failed"

@@ -121,6 +121,23 @@ struct LatencySummary {
   double at_target = 0;  ///< LatencyTargets::percentile
 };
 
+/// Load of a replica, the mean of several; peaks are the highest.
+struct ReplicaLoad {
+  double busy = 0;          ///< fraction of the time in which it runs a step
+  double mean_running = 0;  ///< sequences, weighted by time
+  std::int64_t peak_running = 0;
+  double mean_waiting = 0;
+  std::int64_t peak_waiting = 0;
+  double mean_cache = 0;  ///< occupied fraction of the KV-cache, weighted by time
+  double peak_cache = 0;
+};
+
+/// Loads of replicas of which some only prefill.
+struct RoleLoads {
+  ReplicaLoad prefill;
+  ReplicaLoad decode;
+};
+
 /// Result of one simulation.
 struct ServeFigures {
   std::int64_t requests = 0;
@@ -128,18 +145,13 @@ struct ServeFigures {
   double requests_per_s = 0;
   double input_tokens_per_s = 0;
   double output_tokens_per_s = 0;
-  LatencySummary ttft;                 ///< from arrival to the first token
-  std::optional<LatencySummary> tpot;  ///< between tokens; empty if no request has two
-  LatencySummary end_to_end;           ///< from arrival to the last token
-  std::int64_t steps = 0;              ///< of all replicas
-  double busy = 0;                     ///< fraction of the time in which a replica runs a step
-  double compute_share = 0;            ///< part of the time in steps that arithmetic bounds
-  double mean_running = 0;             ///< sequences of a replica, weighted by time
-  std::int64_t peak_running = 0;
-  double mean_waiting = 0;
-  std::int64_t peak_waiting = 0;
-  double mean_cache = 0;  ///< occupied fraction of the KV-cache, weighted by time
-  double peak_cache = 0;
+  LatencySummary ttft;                  ///< from arrival to the first token
+  std::optional<LatencySummary> tpot;   ///< between tokens; empty if no request has two
+  LatencySummary end_to_end;            ///< from arrival to the last token
+  std::int64_t steps = 0;               ///< of all replicas
+  double compute_share = 0;             ///< part of the time in steps that arithmetic bounds
+  ReplicaLoad load;                     ///< of all replicas
+  std::optional<RoleLoads> role_loads;  ///< empty where every replica does both
   std::int64_t preemptions = 0;  ///< sequences that lost their cache and were prefilled again
   double mean_transfer_s = 0;    ///< of a prompt's cache to the replica that decodes
   double tokens_per_step = 1;    ///< of a decoding sequence; above 1 only with speculation

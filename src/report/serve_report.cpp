@@ -71,18 +71,28 @@ std::string figures_range(const ServedPlan& plan) {
                             grouped(plan.fastest->output_tokens_per_s, 1));
 }
 
-Table replica_table(const ServeFigures& figures) {
+Table load_table(const ReplicaLoad& load) {
   Table table;
   table.columns = {words_column("quantity", "Quantity"), number_column("mean", "Mean", {"", 1}),
                    number_column("peak", "Peak", {"", 1})};
   const auto add = [&](const char* name, double mean, double peak) {
     table.rows.push_back({std::string(name), mean, peak});
   };
-  add("running sequences", figures.mean_running, static_cast<double>(figures.peak_running));
-  add("waiting requests", figures.mean_waiting, static_cast<double>(figures.peak_waiting));
-  add("KV-cache in use [%]", 100 * figures.mean_cache, 100 * figures.peak_cache);
-  table.rows.push_back({std::string("time in a step [%]"), 100 * figures.busy, Cell{}});
+  add("running sequences", load.mean_running, static_cast<double>(load.peak_running));
+  add("waiting requests", load.mean_waiting, static_cast<double>(load.peak_waiting));
+  add("KV-cache in use [%]", 100 * load.mean_cache, 100 * load.peak_cache);
+  table.rows.push_back({std::string("time in a step [%]"), 100 * load.busy, Cell{}});
   return table;
+}
+
+void add_loads(const ServeFigures& figures, Document& document) {
+  const auto add = [&](const char* heading, const ReplicaLoad& load) {
+    document.blocks.emplace_back(Heading{heading});
+    document.blocks.emplace_back(load_table(load));
+  };
+  if (!figures.role_loads) return add("Load of one replica", figures.load);
+  add("Load of one replica that prefills", figures.role_loads->prefill);
+  add("Load of one replica that decodes", figures.role_loads->decode);
 }
 
 /// "none meets the targets · closest: 8 devices, tp 8, TPOT 4.9 % over target"
@@ -187,8 +197,7 @@ Document to_document(const ServeReport& report) {
   }
   add_engine(report.engine_command, report.engine, document);
   document.blocks.emplace_back(latency_table(plan.figures));
-  document.blocks.emplace_back(Heading{"Load of one replica"});
-  document.blocks.emplace_back(replica_table(plan.figures));
+  add_loads(plan.figures, document);
   if (report.searched) {
     document.blocks.emplace_back(Heading{fmt::format(
         "Best plans on {} of {} simulated{}", with_noun(question.plan.devices, "device"),

@@ -135,27 +135,43 @@ Json traffic_json(const ServeTraffic& traffic) {
   return json;
 }
 
+/// Adds the keys of a load.
+void add_load(const ReplicaLoad& load, Json& json) {
+  json["busy"] = load.busy;
+  json["mean_running"] = load.mean_running;
+  json["peak_running"] = load.peak_running;
+  json["mean_waiting"] = load.mean_waiting;
+  json["peak_waiting"] = load.peak_waiting;
+  json["mean_kv_cache"] = load.mean_cache;
+  json["peak_kv_cache"] = load.peak_cache;
+}
+
+/// Of the replicas that only prefill, and of the others; null where every replica does both.
+Json role_loads_json(const std::optional<RoleLoads>& loads) {
+  if (!loads) return nullptr;
+  Json json;
+  add_load(loads->prefill, json["prefill"]);
+  add_load(loads->decode, json["decode"]);
+  return json;
+}
+
 Json figures_json(const ServeFigures& figures) {
-  return {{"requests", figures.requests},
-          {"duration_s", figures.duration_s},
-          {"requests_per_s", figures.requests_per_s},
-          {"input_tokens_per_s", figures.input_tokens_per_s},
-          {"output_tokens_per_s", figures.output_tokens_per_s},
-          {"ttft", latency_json(figures.ttft)},
-          {"tpot", figures.tpot ? latency_json(*figures.tpot) : Json(nullptr)},
-          {"end_to_end", latency_json(figures.end_to_end)},
-          {"steps", figures.steps},
-          {"busy", figures.busy},
-          {"mean_running", figures.mean_running},
-          {"peak_running", figures.peak_running},
-          {"mean_waiting", figures.mean_waiting},
-          {"peak_waiting", figures.peak_waiting},
-          {"mean_kv_cache", figures.mean_cache},
-          {"peak_kv_cache", figures.peak_cache},
-          {"preemptions", figures.preemptions},
-          {"mean_transfer_s", figures.mean_transfer_s},
-          {"tokens_per_step", figures.tokens_per_step},
-          {"warm_up_requests", figures.warm_up_requests}};
+  Json json{{"requests", figures.requests},
+            {"duration_s", figures.duration_s},
+            {"requests_per_s", figures.requests_per_s},
+            {"input_tokens_per_s", figures.input_tokens_per_s},
+            {"output_tokens_per_s", figures.output_tokens_per_s},
+            {"ttft", latency_json(figures.ttft)},
+            {"tpot", figures.tpot ? latency_json(*figures.tpot) : Json(nullptr)},
+            {"end_to_end", latency_json(figures.end_to_end)},
+            {"steps", figures.steps}};
+  add_load(figures.load, json);
+  json["role_loads"] = role_loads_json(figures.role_loads);
+  json["preemptions"] = figures.preemptions;
+  json["mean_transfer_s"] = figures.mean_transfer_s;
+  json["tokens_per_step"] = figures.tokens_per_step;
+  json["warm_up_requests"] = figures.warm_up_requests;
+  return json;
 }
 
 Json tightest_json(const ServedPlan& plan, const LatencyTargets& targets) {

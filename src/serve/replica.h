@@ -99,6 +99,7 @@ class Replica {
   /// until a sequence is answered: those that begin before `horizon_s`, up to which nothing comes.
   void start_steps(double now_s, double horizon_s);
   [[nodiscard]] const Occupation& occupation() const { return occupation_; }
+  [[nodiscard]] ReplicaRole role() const { return settings_.role; }
 
  private:
   struct Sequence {

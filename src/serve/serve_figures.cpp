@@ -151,8 +151,39 @@ void add_throughput(const std::vector<Progress>& progress, ServeFigures& figures
   figures.answers_per_s = later / (figures.duration_s - std::max(fastest_s, last_tokens_s));
 }
 
-void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures) {
-  const double all_s = figures.duration_s * static_cast<double>(replicas.size());
+void raise(double& peak, double value) { peak = std::max(peak, value); }
+
+void raise(std::int64_t& peak, double count) {
+  peak = std::max(peak, static_cast<std::int64_t>(count));
+}
+
+ReplicaLoad load_of(std::span<const Replica> replicas, double duration_s) {
+  const double all_s = duration_s * static_cast<double>(replicas.size());
+  ReplicaLoad load;
+  for (const Replica& replica : replicas) {
+    const Occupation& occupation = replica.occupation();
+    load.busy += occupation.busy_s / all_s;
+    load.mean_running += occupation.running.integral() / all_s;
+    load.mean_waiting += occupation.waiting.integral() / all_s;
+    load.mean_cache += occupation.cache.integral() / all_s;
+    raise(load.peak_running, occupation.running.peak());
+    raise(load.peak_waiting, occupation.waiting.peak());
+    raise(load.peak_cache, occupation.cache.peak());
+  }
+  load.busy = std::min(load.busy, 1.0);  // the sum of many steps is rounded
+  return load;
+}
+
+void add_loads(std::span<const Replica> replicas, ServeFigures& figures) {
+  figures.load = load_of(replicas, figures.duration_s);
+  const auto prefilling =
+      static_cast<std::size_t>(std::ranges::count(replicas, ReplicaRole::prefill, &Replica::role));
+  if (prefilling == 0) return;
+  figures.role_loads = {load_of(replicas.first(prefilling), figures.duration_s),
+                        load_of(replicas.subspan(prefilling), figures.duration_s)};
+}
+
+void add_steps(std::span<const Replica> replicas, ServeFigures& figures) {
   std::int64_t decode_steps = 0;
   std::int64_t decoded_tokens = 0;
   double busy_s = 0;
@@ -165,18 +196,7 @@ void add_occupation(const std::vector<Replica>& replicas, ServeFigures& figures)
     decoded_tokens += occupation.decoded_tokens;
     busy_s += occupation.busy_s;
     compute_bound_s += occupation.compute_bound_s;
-    figures.busy += occupation.busy_s / all_s;
-    figures.mean_running += occupation.running.integral() / all_s;
-    figures.mean_waiting += occupation.waiting.integral() / all_s;
-    figures.mean_cache += occupation.cache.integral() / all_s;
-    const auto raise = [](auto& peak, double value) {
-      peak = std::max(peak, static_cast<std::remove_reference_t<decltype(peak)>>(value));
-    };
-    raise(figures.peak_running, occupation.running.peak());
-    raise(figures.peak_waiting, occupation.waiting.peak());
-    raise(figures.peak_cache, occupation.cache.peak());
   }
-  figures.busy = std::min(figures.busy, 1.0);  // the sum of many steps is rounded
   figures.compute_share = compute_bound_s / busy_s;
   if (decode_steps > 0) {
     figures.tokens_per_step =
@@ -212,7 +232,8 @@ ServeFigures figures_of(const std::vector<Progress>& progress, const std::vector
   add_throughput(progress, figures);
   add_latencies(std::span(progress).subspan(static_cast<std::size_t>(warm_up)), percentile,
                 figures);
-  add_occupation(replicas, figures);
+  add_steps(replicas, figures);
+  add_loads(replicas, figures);
   return figures;
 }
 

@@ -17,8 +17,8 @@ namespace headroom::detail {
 /// Mean and percentiles by the nearest rank; `seconds` must not be empty.
 [[nodiscard]] LatencySummary summarize_latency(std::vector<double> seconds, double percentile);
 
-/// Figures of answered requests and of the replicas that answered them. Latencies leave out the
-/// first `warm_up` requests.
+/// Figures of answered requests and of the replicas that answered them, those that only prefill
+/// first. Latencies leave out the first `warm_up` requests.
 [[nodiscard]] ServeFigures figures_of(const std::vector<Progress>& progress,
                                       const std::vector<Replica>& replicas, std::int64_t warm_up,
                                       double percentile);

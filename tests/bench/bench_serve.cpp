@@ -46,7 +46,7 @@ void bench(const BenchedLoad& load, std::int64_t requests) {
   constexpr double kSecondsPerMinute = 60;
   const auto count = static_cast<double>(requests);
   fmt::print("{:<48} {:>6} in {:>6} out  {:>6.1f} running  {:>8.2f} M requests per minute\n",
-             load.name, load.input, load.output, served.figures.mean_running,
+             load.name, load.input, load.output, served.figures.load.mean_running,
              count / best_s * kSecondsPerMinute / 1e6);
 }
 

@@ -47,7 +47,7 @@ TEST_CASE("slower steps lengthen the queue, too") {
   const double factor = 1 + plan.time_range;
   CHECK(plan.slowest->ttft.p90 > factor * plan.figures.ttft.p90);
   CHECK(plan.fastest->ttft.p90 < plan.figures.ttft.p90);
-  CHECK(plan.slowest->mean_running > plan.figures.mean_running);
+  CHECK(plan.slowest->load.mean_running > plan.figures.load.mean_running);
 }
 
 // One user waits for nobody: a step's factor is that of every latency and of the throughput.

@@ -83,7 +83,7 @@ TEST_CASE("single sequences wait as the formula of Pollaczek and Khinchine says"
     const ServeFigures figures = simulate(question, degrees(1)).figures;
     const double wait_s = load * service_s / (2 * (1 - load));
     CHECK(figures.ttft.mean - service_s == doctest::Approx(wait_s).epsilon(0.03));
-    CHECK(figures.busy == doctest::Approx(load).epsilon(0.01));
+    CHECK(figures.load.busy == doctest::Approx(load).epsilon(0.01));
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("requests in the system are arrivals times their stay") {
         question_for("llama-3-8b", "h100-80gb", poisson(20, 500, 700, 90));
     const ServeFigures figures = simulate(question, choice).figures;
     const double replicas = static_cast<double>(choice.parallel.data);
-    const double inside = (figures.mean_running + figures.mean_waiting) * replicas;
+    const double inside = (figures.load.mean_running + figures.load.mean_waiting) * replicas;
     CHECK(inside * figures.duration_s ==
           doctest::Approx(figures.end_to_end.mean * 500).epsilon(1e-9));
   }
@@ -106,21 +106,21 @@ TEST_CASE("a small cache takes sequences back, and all are answered") {
   question.plan.rates.memory_bytes = Integer{12} << 30U;
   const ServedPlan by_prompt = simulate(question, degrees(1));
   CHECK(by_prompt.figures.preemptions > 0);
-  CHECK(by_prompt.figures.peak_cache <= 1);
-  CHECK(by_prompt.figures.peak_cache > 0.95);
+  CHECK(by_prompt.figures.load.peak_cache <= 1);
+  CHECK(by_prompt.figures.load.peak_cache > 0.95);
   CHECK(by_prompt.figures.requests == 128);
   question.limits.admission = Admission::request;
   const ServedPlan whole = simulate(question, degrees(1));
   CHECK(whole.figures.preemptions == 0);
-  CHECK(whole.figures.peak_running == whole.cache.requests);
+  CHECK(whole.figures.load.peak_running == whole.cache.requests);
 }
 
 TEST_CASE("one user is answered one request at a time") {
   const ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 20, 500, 50));
   const ServeFigures figures = simulate(question, degrees(1)).figures;
   CHECK(figures.requests_per_s * figures.end_to_end.mean == doctest::Approx(1));
-  CHECK(figures.peak_running == 1);
-  CHECK(figures.busy == doctest::Approx(1));
+  CHECK(figures.load.peak_running == 1);
+  CHECK(figures.load.busy == doctest::Approx(1));
 }
 
 TEST_CASE("a shared prefix is computed once and held once") {
@@ -165,6 +165,24 @@ TEST_CASE("a prompt prefilled elsewhere brings its cache over the network") {
   CHECK(apart.end_to_end.mean == doctest::Approx(alone.end_to_end.mean + transfer_s).epsilon(1e-9));
 }
 
+// Little's law: requests in a replica are those that arrive per second times their stay.
+TEST_CASE("replicas that prefill hold prompts until their first token, and others until the last") {
+  ServeQuestion question = question_for("llama-3-8b", "h100-80gb", poisson(30, 400, 3000, 80));
+  question.limits.prefill_replicas = 1;
+  const ServeFigures figures = simulate(question, degrees(1, 1, 4)).figures;
+  REQUIRE(figures.role_loads);
+  const auto& [prefill, decode] = *figures.role_loads;
+  const auto inside = [](const ReplicaLoad& load) { return load.mean_running + load.mean_waiting; };
+  const double rate = figures.requests_per_s;
+  CHECK(inside(prefill) == doctest::Approx(rate * figures.ttft.mean).epsilon(1e-9));
+  const double later_s = figures.end_to_end.mean - figures.ttft.mean - figures.mean_transfer_s;
+  CHECK(3 * inside(decode) == doctest::Approx(rate * later_s).epsilon(1e-9));
+  CHECK(prefill.busy + 3 * decode.busy == doctest::Approx(4 * figures.load.busy));
+  CHECK(std::max(prefill.peak_cache, decode.peak_cache) == figures.load.peak_cache);
+  question.limits.prefill_replicas = 0;
+  CHECK(!simulate(question, degrees(1, 1, 4)).figures.role_loads);
+}
+
 TEST_CASE("the prefix that all replicas hold is not sent") {
   ServeQuestion question = question_for("llama-3-8b", "h100-80gb", users(1, 1, 2000, 300));
   question.limits.prefill_replicas = 1;
@@ -185,8 +203,8 @@ TEST_CASE("replicas that only prefill leave decode steps alone") {
   CHECK(apart.tpot->p99 < mixed.tpot->p99);
   // No prompt interrupts: a token takes at most a step of all running sequences, and its wait for
   // the step before.
-  const double step_s =
-      planner.evaluate({}, {apart.peak_running, 4100}).time.iteration_s + apart.mean_transfer_s;
+  const double step_s = planner.evaluate({}, {apart.load.peak_running, 4100}).time.iteration_s +
+                        apart.mean_transfer_s;
   CHECK(apart.tpot->p99 <= 1.05 * step_s);
 }
 
