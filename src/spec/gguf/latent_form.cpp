@@ -48,10 +48,8 @@ void finish_indexed(const GgufMetadataReader& metadata, ConfigDraft& config) {
   const std::int64_t layers = metadata.layers();
   std::vector<std::string> types;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const auto index = static_cast<std::size_t>(layer);
-    const bool own = listed && index < listed->size()
-                         ? (*listed)[index]
-                         : metadata.has_tensor(fmt::format("blk.{}.indexer.proj.weight", layer));
+    const bool own = listed ? (*listed)[static_cast<std::size_t>(layer)]
+                            : metadata.has_tensor(fmt::format("blk.{}.indexer.proj.weight", layer));
     types.emplace_back(own ? "full" : "shared");
   }
   config.set_texts("indexer_types", types);
