@@ -70,6 +70,8 @@ struct RunIdentity {
   std::optional<std::int64_t> global_tokens{};    ///< per sequence; 0: none
   std::optional<std::int64_t> new_tokens;
   std::optional<std::int64_t> requests{};  ///< of a benchmark of many; not compared
+  std::optional<std::string>
+      weights{};  ///< type they are converted to; "stored": none; not compared
   std::optional<std::string> dtype;
   std::optional<std::string> attention;
   std::optional<std::string> logits{};  ///< of a model that can generate

@@ -161,6 +161,8 @@ struct Measurement {
   /// Type in which activations multiply: float32 or int8 with weights in blocks, bfloat16 with
   /// bfloat16 weights if asked for; empty otherwise.
   std::string activations{};
+  /// Codes of weights in groups are integers, and were decoded to multiply float32 activations.
+  bool integers_decoded = false;
   std::vector<OperatorMeasurement> operators;
   /// Tokens that a generation chose, of each sequence; empty unless asked for.
   std::vector<std::vector<std::int64_t>> generated_ids{};

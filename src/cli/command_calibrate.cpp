@@ -8,6 +8,7 @@
 #include "collective_calibration.h"
 #include "commands.h"
 #include "headroom/error.h"
+#include "headroom/machine_names.h"
 #include "headroom/report.h"
 #include "joined_processes.h"
 #include "measured_runs.h"
@@ -39,16 +40,20 @@ std::string note_on(const StoredFile& stored) {
                      stored.kept_because, stored.file.string());
 }
 
+/// The machine of --machine, whose efficiencies can be fitted.
+MachineProfile machine_to_fit(const std::string& name) {
+  MachineProfile machine = catalogue_machine(name);
+  if (std::holds_alternative<DatasheetRates>(machine.rates)) return machine;
+  throw_invalid_input("a calibrated machine's rates are measured, without efficiencies to fit",
+                      "give a machine of the catalogue, or its file");
+}
+
 /// Replaces the machine's efficiencies for the purpose of `fitted`.
 MachineProfile with_fitted(MachineProfile machine, const FittedEfficiency& fitted) {
-  auto* const sheet = std::get_if<DatasheetRates>(&machine.rates);
-  if (sheet == nullptr) {
-    throw_invalid_input("a calibrated machine's rates are measured, without efficiencies to fit",
-                        "give a machine of the catalogue, or its file");
-  }
-  std::erase_if(sheet->fitted,
+  auto& sheet = std::get<DatasheetRates>(machine.rates);
+  std::erase_if(sheet.fitted,
                 [&](const FittedEfficiency& one) { return one.purpose == fitted.purpose; });
-  sheet->fitted.push_back(fitted);
+  sheet.fitted.push_back(fitted);
   return machine;
 }
 
@@ -63,8 +68,10 @@ void fit_machine(const CalibrateCommand& command) {
   screen.file.clear();
   std::optional<detail::OutputFile> file;
   if (!command.output.file.empty()) file.emplace(command.output.file);
-  const RateFit fit = fit_rates(read_measured_runs(command.runs, command.machine));
-  CalibrationReport report{with_fitted(catalogue_machine(command.machine), fit.efficiency), fit};
+  // Before the runs, whose predictions would repeat its errors and notes.
+  MachineProfile machine = machine_to_fit(command.machine);
+  const RateFit fit = fit_rates(read_measured_runs(command.runs, machine_meant(command.machine)));
+  CalibrationReport report{with_fitted(std::move(machine), fit.efficiency), fit};
   report.machine.produced_by = current_invocation();
   std::vector<std::string> notes;
   if (file) {
@@ -158,7 +165,7 @@ void add_calibrate(Command root, int& status) {
   auto options = std::make_shared<CalibrateCommand>();
   Command command =
       root.add_command("calibrate", "Measure this machine's rates for time predictions");
-  add_backend_option(command, options->options.backend);
+  const Option backend = add_backend_option(command, options->options.backend);
   command.add_text("--from", "RUNS.jsonl", options->runs,
                    "Fit a device's efficiencies to measured runs instead: lines of {\"command\": "
                    "[\"fit\", …], \"time_s\": …} or {\"command\": [\"serve\", …], "
@@ -183,6 +190,7 @@ void add_calibrate(Command root, int& status) {
                        "Measure GEMMs of weights stored in these formats instead, such as q4_k, "
                        "and add them to the profile"));
   options->measuring = options->kernels;
+  options->measuring.push_back(backend);
   options->measuring.push_back(
       command.add_flag("--quick", options->quick, "A coarser profile in a fraction of the time"));
   options->measuring.push_back(

@@ -26,6 +26,13 @@ void refuse_ignored_options(const CompareCommand& command) {
   }
 }
 
+/// Throws Error{invalid_input} for a tolerance of operators where none are compared.
+void refuse_unread_tolerance(const CompareCommand& command) {
+  if (!command.options.operator_tolerance || command.detail) return;
+  throw_invalid_input("--tolerance ops judges single operators, which only --detail compares",
+                      "add --detail, or leave it out");
+}
+
 /// True for two JSON files, which are a prediction and a measurement: no two models are.
 bool are_reports(const std::vector<std::string>& subjects) {
   return subjects.size() == 2 && std::ranges::all_of(subjects, [](const std::string& subject) {
@@ -87,6 +94,9 @@ void run_compare_on_ranks(CompareCommand& command, int& status) {
     throw_invalid_input("--tp, --pp and --dp apply to models that run on this machine",
                         "leave them out, or leave out --import, --machine and files");
   }
+  refuse_given(command.operators_only,
+               "has no effect on several processes, whose operators are not predicted one by one",
+               "leave it out");
   refuse_ignored_options(command.run_options, command.run.phase);
   RankRun ranks(command.plan, command.run);
   ranks.run([&] {
@@ -115,13 +125,15 @@ void add_compare_options(Command app, CompareCommand& command) {
                "Machine of the imported measurement: here, a name of `headroom machines`, or a "
                "file")
       .group("Run");
-  const auto add_tolerances = [&](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) add_tolerance(text, command.options);
+  const auto set_tolerances = [&](const std::vector<std::string>& texts) {
+    add_tolerances(texts, command.options);
   };
-  app.add_list("--tolerance", "QUANTITY=FRACTION", add_tolerances,
+  app.add_list("--tolerance", "QUANTITY=FRACTION", set_tolerances,
                "Allowed difference: time=10%, ops=25%, rss_peak_bytes=5%, …")
       .group("Verdict");
-  app.add_flag("--detail,-d", command.detail, "Compare single operators, too").group("Verdict");
+  command.operators_only.push_back(
+      app.add_flag("--detail,-d", command.detail, "Compare single operators, too")
+          .group("Verdict"));
 }
 
 }  // namespace
@@ -160,6 +172,7 @@ void add_compare(Command root, int& status) {
   command.on_run([options, &status] {
     prepare_threads(0);
     if (options->detail) options->options.detail = Detail::operators;
+    refuse_unread_tolerance(*options);
     run_compare(*options, status);
   });
 }

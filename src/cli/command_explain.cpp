@@ -200,7 +200,9 @@ void add_explain(Command root, int& status) {
       "With --what kv: adds the cache after generating N tokens");
   options->figure_only = {what, claimed, new_tokens};
   options->new_tokens_only = {new_tokens};
-  add_workload_options(command, options->request, options->kv_cache, options->variations);
+  const Option phase =
+      add_workload_options(command, options->request, options->kv_cache, options->variations);
+  options->figure_only.push_back(phase);
   add_output_options(command, options->output);
   command.set_footer(
       "Examples:\n"

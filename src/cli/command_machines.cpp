@@ -18,6 +18,10 @@ struct MachinesCommand {
 };
 
 void find_in_catalogue(const MachinesCommand& command) {
+  if (command.text == "here") {
+    throw_invalid_input("\"here\" is this machine, and a word searches the catalogue",
+                        "`headroom machines show here` prints its profile");
+  }
   const MachinesReport report{{}, find_machines(command.text)};
   write_output(render(report, render_options(command.output, Detail::summary)), {}, command.output);
 }

@@ -51,11 +51,27 @@ void require_models(const MeasureCommand& command) {
   }
 }
 
+/// Throws Error{invalid_input} for two sources of inputs, and for two outputs in one file.
+void refuse_clashing_files(const MeasureCommand& command) {
+  if (!command.input.empty() && !command.tokens.empty()) {
+    throw_invalid_input("--input and --token-ids both give the model's inputs",
+                        "leave out one of them");
+  }
+  if (command.output.file.empty() || command.save_output.empty()) return;
+  const auto whole = [](const std::string& file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
+  };
+  if (whole(command.output.file) != whole(command.save_output)) return;
+  throw_invalid_input(fmt::format("--output and --save-output both write {}", command.save_output),
+                      "give them different files");
+}
+
 void run_measure(MeasureCommand& command) {
   refuse_ignored_options(command.run, command.options.phase);
   // Opened before any thread starts, since they count later threads only.
   std::optional<measured::FloatCounters> counters;
   if (command.counters) command.options.counters = &counters.emplace();
+  refuse_clashing_files(command);
   if (!command.input.empty() || !command.tokens.empty()) {
     refuse_given(command.sizes, "has no effect on inputs, which have their own sizes",
                  "leave it out");

@@ -23,6 +23,7 @@ struct CompareCommand {
   measured::MeasureOptions run;
   CompareOptions options;
   bool detail = false;
+  std::vector<Option> operators_only;  ///< of a run whose operators are timed
   OutputOptions output;
   RunOptions run_options;
   std::vector<Option> workload;

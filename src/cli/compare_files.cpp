@@ -17,6 +17,8 @@
 #include "options.h"
 #include "own_machine.h"
 #include "run_options.h"
+#include "type_options.h"
+#include "weight_words.h"
 
 namespace headroom::cli {
 namespace {
@@ -51,6 +53,10 @@ void refuse_stated_options(const RunIdentity& identity, const CompareCommand& co
   refuse(identity.enc_seq_len.has_value(), "--enc-seq");
   refuse(identity.past_len.has_value(), "--past");
   refuse(identity.new_tokens.has_value(), "--new-tokens");
+  refuse(identity.attention.has_value(), "--attention");
+  refuse(identity.logits.has_value(), "--logits");
+  const std::optional<DType> asked = command.request.dtype;
+  refuse(identity.dtype && asked && name_of(*asked) != *identity.dtype, "--dtype");
 }
 
 /// A processor's profile has times by number of threads: those that ran. Throws
@@ -75,6 +81,30 @@ void apply_requests(const ComparedRun& measured, CompareCommand& command) {
   if (given_options(command, {"--batch"}).empty()) command.request.batch_size = *identity.requests;
 }
 
+/// Sets `value` to the choice that the file names, if it names one of headroom's.
+template <class Value>
+void apply_word(const std::optional<std::string>& stated, const Choices<Value>& choices,
+                const char* setting, std::optional<Value>& value) {
+  for (const auto& [word, choice] : choices) {
+    if (stated != word) continue;
+    value = choice;
+    count_as_given({setting});
+  }
+}
+
+/// Replaces types and choices of the command by those that the file states. A type of the weights
+/// that the command gives is kept: engines name theirs differently.
+void apply_stated_words(const RunIdentity& identity, WorkloadRequest& request) {
+  apply_word(identity.attention, attention_choices(), "attention", request.attention);
+  apply_word(identity.logits, logits_choices(), "logits", request.logits);
+  apply_word(identity.dtype, dtype_choices(), "dtype", request.dtype);
+  const auto weights = detail::weight_form_named(identity.weights.value_or(""));
+  if (!request.weights && weights) {
+    request.weights = weights;
+    count_as_given({"weights"});
+  }
+}
+
 /// Replaces the command's options by what the imported file states of its run; what it does not
 /// state must be given.
 void apply_identity(const RunIdentity& identity, CompareCommand& command) {
@@ -86,11 +116,7 @@ void apply_identity(const RunIdentity& identity, CompareCommand& command) {
   if (identity.past_len) command.request.past_len = identity.past_len;
   if (identity.global_tokens > 0) command.request.global_tokens = identity.global_tokens;
   if (identity.new_tokens) command.run.new_tokens = *identity.new_tokens;
-  for (const auto& [name, attention] : attention_choices()) {
-    if (identity.attention != name) continue;
-    command.request.attention = attention;
-    count_as_given({"attention"});
-  }
+  apply_stated_words(identity, command.request);
   if (!command.request.seq_len) {
     throw Error(ErrorCode::invalid_input, "does not state the prompt length", command.import_file,
                 "add --seq, and --batch and --new-tokens if they differ from the defaults");
@@ -133,8 +159,10 @@ Comparison compare_one(ComparedRun measured, CompareCommand command) {
   return comparison;
 }
 
-/// A start-up log states everything but the type of the weights.
+/// A start-up log states everything but the type of the weights, and no times of operators.
 void refuse_workload(const CompareCommand& command) {
+  refuse_given(command.operators_only, "has no effect on a start-up log, which prints no times",
+               "leave it out");
   std::vector<Option> others;
   for (const auto* options : {&command.workload, &command.run_options.others}) {
     for (const Option& option : *options) {
@@ -159,8 +187,14 @@ std::vector<std::string> notes_on_log(const EngineLog& log) {
 }
 
 /// The device that --machine names; by default none, since logs come from other machines.
-std::optional<DeviceRates> device_of(const CompareCommand& command, const Model& model) {
+std::optional<DeviceRates> device_of(const CompareCommand& command, const Model& model,
+                                     LogEngine engine) {
   if (command.machine == CompareCommand{}.machine) return std::nullopt;
+  if (engine == LogEngine::llama_cpp) {
+    throw_invalid_input(
+        "--machine has no effect on a log of llama.cpp: no device decides its sizes",
+        "leave it out");
+  }
   const MachineProfile machine = machine_named(command.machine, command.run.backend);
   const DType dtype = stored_16_bit_type(model.spec).value_or(DType::bfloat16);
   return device_rates(machine, Purpose::serve, dtype);
@@ -178,11 +212,16 @@ Comparison compare_log(const std::string& text, const CompareCommand& command) {
   for (const Quantity quantity : {Quantity::weight_bytes, Quantity::kv_cache_bytes}) {
     options.tolerances.emplace(quantity, kPrintedTolerance);
   }
+  const std::optional<DeviceRates> device = device_of(command, model, log.engine);
   Comparison comparison =
-      compare(predicted_start(model, log, device_of(command, model)), measured_start(log), options);
+      compare(predicted_start(model, log, device), measured_start(log), options);
   comparison.workload = describe(log);
-  comparison.machine =
-      fmt::format("{}, as {} printed it", command.import_file, name_of(log.engine));
+  if (command.request.weights) {
+    comparison.run.weights = name_of(*command.request.weights);
+    comparison.workload += fmt::format(" · {} weights", *comparison.run.weights);
+  }
+  comparison.machine = fmt::format("{}{}, as {} printed it", device ? device->name + ", " : "",
+                                   command.import_file, name_of(log.engine));
   for (std::string& note : notes) comparison.notes.push_back(std::move(note));
   for (std::string& note : notes_on_config(model.spec)) comparison.notes.push_back(std::move(note));
   return comparison;
@@ -210,8 +249,14 @@ std::vector<Comparison> compare_import(const CompareCommand& command) {
     throw_invalid_input("an imported run has one value of each setting",
                         "give options one value each");
   }
+  std::vector<ComparedRun> runs = import_runs(text, file);
+  const auto lacks_operators = [](const ComparedRun& run) { return run.operator_times.empty(); };
+  if (std::ranges::all_of(runs, lacks_operators)) {
+    refuse_given(command.operators_only, "has no effect on a file without times of operators",
+                 "leave it out");
+  }
   std::vector<Comparison> comparisons;
-  for (ComparedRun& measured : import_runs(text, file)) {
+  for (ComparedRun& measured : runs) {
     comparisons.push_back(compare_one(std::move(measured), command));
   }
   return comparisons;

@@ -96,7 +96,7 @@ std::optional<detail::OutputFile> open_saved(const MeasureCommand& command) {
 void require_bfloat16_products(const MeasureCommand& command, const Workload& workload) {
   if (workload.weights != WeightForm(WeightType::bfloat16)) {
     throw_invalid_input("bfloat16 activations multiply bfloat16 weights only",
-                        "add --weights bfloat16");
+                        "use --weights bfloat16");
   }
   if (measured::has_bfloat16_products(command.options.backend)) return;
   throw Error(ErrorCode::missing_resource,
@@ -196,6 +196,36 @@ std::vector<std::string> notes_on_run(const ModelSpec& spec, const Workload& wor
   return notes;
 }
 
+/// What is known of a run before it.
+struct RunCaveats {
+  std::vector<std::string> on_run;
+  std::string on_name;
+  fs::path weights;
+  Workload workload;
+};
+
+/// All notes on a run, after it; adds that on the model's name to the warnings of its report.
+std::vector<std::string> notes_on(const MeasureCommand& command, const RunCaveats& caveats,
+                                  Measurement& measurement) {
+  std::vector<std::string> notes = caveats.on_run;
+  if (!caveats.on_name.empty()) measurement.warnings.push_back(caveats.on_name);
+  notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
+  for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
+  if (measurement.integers_decoded && !command.activations) {
+    notes.emplace_back(
+        "products decode the weights to float32, since their formats leave activations "
+        "unquantised; "
+        "--activations int8 multiplies integers, mostly faster and less exactly");
+  }
+  if (is_quantised(caveats.weights) && command.options.storage != measured::HeldType::stored) {
+    notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
+                                with_separators(inspect(caveats.weights.string()).weights.bytes),
+                                held_type(caveats.workload)));
+  }
+  if (measurement.interrupted) notes.push_back(interruption_note());
+  return notes;
+}
+
 /// Measures, and writes the outputs that the command asks for.
 Measurement measure_and_save(MeasureCommand& command, Model model, const Workload& workload,
                              const fs::path& weights, measured::InputFile file) {
@@ -275,20 +305,10 @@ RankIdentity identity_of(const MeasureCommand& command, const PreparedRun& run) 
 
 Measured measure_one(MeasureCommand command) {
   auto [model, weights, file, workload] = prepare(command);
-  const std::string name_note = model.name_note;
-  const bool in_files_as_stored = is_quantised(weights);
-  std::vector<std::string> notes = notes_on_run(model.spec, workload);
+  const RunCaveats caveats{notes_on_run(model.spec, workload), model.name_note, weights, workload};
   Measurement measurement =
       measure_and_save(command, std::move(model), workload, weights, std::move(file));
-  if (!name_note.empty()) measurement.warnings.push_back(name_note);
-  notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
-  for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
-  if (in_files_as_stored && command.options.storage != measured::HeldType::stored) {
-    notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",
-                                with_separators(inspect(weights.string()).weights.bytes),
-                                held_type(workload)));
-  }
-  if (measurement.interrupted) notes.push_back(interruption_note());
+  std::vector<std::string> notes = notes_on(command, caveats, measurement);
   return {std::move(measurement), std::move(notes)};
 }
 
@@ -303,7 +323,8 @@ Measured measure_on_ranks(MeasureCommand command, RankRun& ranks) {
   ranks.require_equal(identity_of(command, run));
   measured::MeasureOptions& options = command.options;
   options.rank = &ranks.context();
-  std::vector<std::string> notes = notes_on_run(run.model.spec, run.workload);
+  const RunCaveats caveats{notes_on_run(run.model.spec, run.workload), run.model.name_note,
+                           run.weights, run.workload};
   std::optional<measured::ModelInputs> given;
   if (run.file.inputs.main.batch > 0) given = std::move(run.file.inputs);
   measured::RunOutputs kept;
@@ -321,8 +342,7 @@ Measured measure_on_ranks(MeasureCommand command, RankRun& ranks) {
   kept.generated_ids = ranks.gather(kept.generated_ids);
   if (saved) checkpoint::write_safetensors(*saved, tensors_of(kept));
   if (command.show_tokens) measurement.generated_ids = std::move(kept.generated_ids);
-  notes.insert(notes.end(), measurement.warnings.begin(), measurement.warnings.end());
-  for (std::string& note : notes_on_widened(measurement)) notes.push_back(std::move(note));
+  std::vector<std::string> notes = notes_on(command, caveats, measurement);
   return {std::move(measurement), std::move(notes)};
 }
 

@@ -9,6 +9,7 @@
 
 #include "command_line.h"
 #include "headroom/error.h"
+#include "headroom/machine_names.h"
 #include "imported_runs.h"
 #include "json_text.h"
 #include "plan_options.h"
@@ -70,7 +71,7 @@ MeasuredCommand measured_command(const nlohmann::json& command, const std::strin
     const auto next = word + 1;
     if (!joined && next == words.end()) fail(where, "--machine has no value");
     const std::string name = joined ? word->substr(kOption.size() + 1) : *next;
-    if (name != machine) {
+    if (name != machine && machine_meant(name) != machine) {
       fail(where, fmt::format("the run is of {}, not of {}", name, machine));
     }
     word = words.erase(word, joined ? next : next + 1);

@@ -55,10 +55,10 @@ Option add_image_size(Command command, std::optional<ImageSize>& size, const cha
   return command.add_text(name, "HxW", set, description).group("Workload");
 }
 
-void add_phase_and_training(Command command, WorkloadRequest& request, Variations& variations) {
-  add_choice(command, "--phase", request.phase, phase_choices(),
-             "Forward pass or training step (prefill)")
-      .group("Workload");
+Option add_phase_and_training(Command command, WorkloadRequest& request, Variations& variations) {
+  const Option phase = add_choice(command, "--phase", request.phase, phase_choices(),
+                                  "Forward pass or training step (prefill)")
+                           .group("Workload");
   (void)add_inference_options(command, request, variations, ModelUse::counted);
   (void)add_type_options(command, request);
   const Choices<LatentAttention> latent{{"absorbed", LatentAttention::absorbed},
@@ -74,6 +74,7 @@ void add_phase_and_training(Command command, WorkloadRequest& request, Variation
              "Kernels of a training step: those of the reference code, or one per operator "
              "(reference)")
       .group("Workload");
+  return phase;
 }
 
 }  // namespace
@@ -293,10 +294,11 @@ InferenceOptions add_inference_options(Command command, WorkloadRequest& request
   return options;
 }
 
-void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
-                          Variations& variations) {
-  add_phase_and_training(command, request, variations);
+Option add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                            Variations& variations) {
+  const Option phase = add_phase_and_training(command, request, variations);
   (void)add_kv_cache_options(command, kv_cache, "KV-cache");
+  return phase;
 }
 
 }  // namespace headroom::cli

@@ -145,9 +145,9 @@ enum class ModelUse { counted, run };
 InferenceOptions add_inference_options(Command command, WorkloadRequest& request,
                                        Variations& variations, ModelUse use);
 /// Adds the inference options, types, phase, training options, and every type, scale and policy of
-/// a KV-cache.
-void add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
-                          Variations& variations);
+/// a KV-cache. Returns that of the phase.
+Option add_workload_options(Command command, WorkloadRequest& request, KvCacheRequest& kv_cache,
+                            Variations& variations);
 
 /// Parses a list of "q8_0", "k=q8_0", "v=float16" and "k=q8_0,v=float16"; the last is one value.
 /// Throws a usage error.

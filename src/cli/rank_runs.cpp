@@ -215,6 +215,11 @@ void require_one_process(const ParallelPlan& plan, const measured::MeasureOption
         fmt::format("--ep {} shares experts between replicas, and the plan has one", plan.expert),
         fmt::format("add --dp {}", plan.expert));
   }
+  if (plan.sequence == SequenceParallel::on || plan.expert_tensor == ExpertTensor::whole) {
+    throw_invalid_input(fmt::format("{} concerns tensor-parallel processes, and the plan has one",
+                                    plan.sequence == SequenceParallel::on ? "--sp" : "--etp 1"),
+                        "add --tp, or leave it out");
+  }
   const std::int64_t launched = distributed::launched_processes();
   if (launched == 1) return;
   throw_invalid_input(

@@ -61,7 +61,7 @@ class RankRun : public JoinedProcesses {
 };
 
 /// Throws Error{invalid_input} if a launcher started several processes for a plan of one, or the
-/// plan spreads experts or has micro-batches.
+/// plan spreads experts or sequences, or has micro-batches.
 void require_one_process(const ParallelPlan& plan, const measured::MeasureOptions& run);
 
 }  // namespace headroom::cli

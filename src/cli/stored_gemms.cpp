@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "quantization/group_format.h"
 #include "similar.h"
+#include "weight_words.h"
 
 namespace headroom::cli {
 namespace {
@@ -20,9 +21,18 @@ measured::GemmWeights type_named(const std::string& name) {
     if (is_named && measured::has_block_kernels(type.type)) return type.type;
   }
   if (const auto groups = detail::group_format_named(name)) return *groups;
+  const std::string formats = fmt::format("{}, or a form of groups such as 4bit-1x128-s16",
+                                          fmt::join(block_formats(), ", "));
+  if (detail::weight_form_named(name)) {
+    throw_invalid_input(
+        fmt::format("{} is a type of whole models, and formats of single matrices are measured",
+                    name),
+        fmt::format("`headroom compare MODEL --weights {}` measures those that it has; or name "
+                    "them: {}",
+                    name, formats));
+  }
   throw_invalid_input(fmt::format("no kernel reads {} weights as they are stored", name),
-                      fmt::format("choose of {}, or a form of groups such as 4bit-1x128-s16",
-                                  fmt::join(block_formats(), ", ")));
+                      fmt::format("choose of {}", formats));
 }
 
 /// The formats of which `is_wanted` holds with any number of threads.

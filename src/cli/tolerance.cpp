@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "command_line.h"
@@ -39,10 +40,14 @@ bool names_quantity(std::string_view name, const QuantityInfo& quantity) {
 
 }  // namespace
 
+namespace {
+
+std::string_view name_in(std::string_view text) { return text.substr(0, text.find('=')); }
+
 void add_tolerance(const std::string& text, CompareOptions& options) {
   const std::string_view whole(text);
   const auto equals = std::min(whole.find('='), whole.size());
-  const std::string_view name = whole.substr(0, equals);
+  const std::string_view name = name_in(whole);
   const auto fraction = fraction_of(whole.substr(std::min(equals + 1, whole.size())));
   if (!fraction) refuse_value(kTolerance, fmt::format("write it as time=10%, not {}", text));
   if (*fraction > kLargestFraction && !text.ends_with('%')) {
@@ -61,6 +66,20 @@ void add_tolerance(const std::string& text, CompareOptions& options) {
     known = true;
   }
   if (!known) refuse_quantity(name);
+}
+
+}  // namespace
+
+void add_tolerances(std::vector<std::string> texts, CompareOptions& options) {
+  // Groups first: "time" leaves the tolerance of a time that has its own.
+  std::ranges::stable_partition(texts, [](const auto& text) { return name_in(text) == "time"; });
+  std::set<std::string_view> names;
+  for (const std::string& text : texts) {
+    if (!names.insert(name_in(text)).second) {
+      refuse_value(kTolerance, fmt::format("{} is given twice", name_in(text)));
+    }
+    add_tolerance(text, options);
+  }
 }
 
 }  // namespace headroom::cli

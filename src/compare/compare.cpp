@@ -126,6 +126,11 @@ ComparisonRow compare_quantity(const QuantityInfo& info, const ComparedRun& pred
   return row;
 }
 
+/// True for quantities that only an engine's start-up log has.
+bool is_of_logs(QuantityKind kind) {
+  return kind == QuantityKind::printed || kind == QuantityKind::modelled;
+}
+
 ComparisonRow compare_operator(const std::string& path, double seconds,
                                const ComparedRun& predicted, const ComparedRun& measured,
                                double total_s, const CompareOptions& options) {
@@ -209,7 +214,7 @@ Comparison compare(const ComparedRun& predicted, const ComparedRun& measured,
   for (const QuantityInfo& quantity : quantities()) {
     ComparisonRow row = compare_quantity(quantity, predicted, measured, options);
     const bool is_known = row.predicted || row.measured;
-    if (is_known || quantity.kind != QuantityKind::printed) comparison.rows.push_back(row);
+    if (is_known || !is_of_logs(quantity.kind)) comparison.rows.push_back(row);
   }
   if (options.detail == Detail::operators) {
     add_operators(predicted, measured, options, comparison.rows);

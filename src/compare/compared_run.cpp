@@ -3,6 +3,7 @@
 
 #include "headroom/compare.h"
 #include "headroom/error.h"
+#include "headroom/storage.h"
 
 namespace headroom {
 namespace {
@@ -21,6 +22,7 @@ RunIdentity identity_of(const Model& model, const Workload& workload, MeasuredPh
   if (model.spec.head.similarity) identity.compared_images = workload.images.totals.images;
   identity.global_tokens = workload.global_tokens;
   if (phase == MeasuredPhase::generate) identity.new_tokens = new_tokens;
+  identity.weights = name_of(workload.weights);
   identity.dtype = name_of(workload.dtype);
   identity.attention = name_of(workload.attention);
   if (can_generate(model.spec)) identity.logits = name_of(workload.logits);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "headroom/error.h"
+#include "headroom/storage.h"
 
 namespace headroom::detail {
 namespace {
@@ -13,12 +14,13 @@ std::string text_of(MeasuredPhase value) { return std::string(name_of(value)); }
 
 template <class Value>
 void require_same_field(const char* field, const std::optional<Value>& predicted,
-                        const std::optional<Value>& measured) {
+                        const std::optional<Value>& measured,
+                        const std::string& hint = "compare runs of the same model and workload") {
   if (!predicted || !measured || *predicted == *measured) return;
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} differs: {} predicted, {} measured", field, text_of(*predicted),
                           text_of(*measured)),
-              {}, "compare runs of the same model and workload");
+              {}, hint);
 }
 
 }  // namespace
@@ -35,7 +37,9 @@ void require_same(const RunIdentity& predicted, const RunIdentity& measured) {
   require_same_field("images", predicted.compared_images, measured.compared_images);
   require_same_field("global tokens", predicted.global_tokens, measured.global_tokens);
   require_same_field("new tokens", predicted.new_tokens, measured.new_tokens);
-  require_same_field("dtype", predicted.dtype, measured.dtype);
+  require_same_field("dtype", predicted.dtype, measured.dtype,
+                     fmt::format("predict with activations in {}, the type that was measured",
+                                 measured.dtype.value_or("")));
   require_same_field("attention", predicted.attention, measured.attention);
   require_same_field("logits", predicted.logits, measured.logits);
   require_same_field("threads", predicted.threads, measured.threads);
@@ -55,7 +59,10 @@ std::string workload_text(const RunIdentity& identity) {
   if (identity.audio_tokens.value_or(0) != 0) add("{} audio tokens", identity.audio_tokens);
   add("images {}", identity.compared_images);
   if (identity.global_tokens != 0) add("{} global tokens", identity.global_tokens);
-  add("{} new tokens", identity.new_tokens);
+  add(identity.new_tokens == 1 ? "{} new token" : "{} new tokens", identity.new_tokens);
+  if (identity.weights != name_of(std::optional<WeightForm>{})) {
+    add("{} weights", identity.weights);
+  }
   add("{}", identity.dtype);
   add("{} attention", identity.attention);
   if (identity.logits == name_of(Logits::last)) words.emplace_back("last logits");

@@ -48,6 +48,7 @@ RunIdentity read_identity(const JsonFields& document, const JsonFields& run) {
   identity.audio_tokens =
       workload.has("audio") ? workload.object("audio").length("audio_tokens") : 0;
   identity.global_tokens = workload.has("global_tokens") ? workload.length("global_tokens") : 0;
+  identity.weights = workload.text_if("weights");
   identity.dtype = workload.text_if("dtype");
   identity.attention = workload.text_if("attention");
   identity.logits = workload.text_if("logits");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "headroom/error.h"
 #include "headroom/machine_profile.h"
@@ -49,6 +50,16 @@ bool computes_in(const MeasuredRates& rates, const ThreadProfile& profile, DType
   return rates.engine == MeasuredEngine::headroom || profile.dtype == dtype;
 }
 
+/// "1, 2 and 4 threads": those of a calibration that adds `threads`, since it replaces the others.
+std::string threads_to_calibrate(const MeasuredRates& rates, int threads) {
+  std::set<int> numbers{1, threads};
+  for (const ThreadProfile& profile : rates.by_threads) numbers.insert(profile.threads);
+  const int last = *numbers.rbegin();
+  numbers.erase(last);
+  if (numbers.empty()) return detail::with_noun(last, "thread");
+  return fmt::format("{} and {}", fmt::join(numbers, ", "), detail::with_noun(last, "thread"));
+}
+
 [[noreturn]] void throw_not_measured(const MachineProfile& machine, const MeasuredRates& rates,
                                      int threads, DType dtype) {
   const bool has_type = std::ranges::any_of(rates.by_threads, [&](const ThreadProfile& profile) {
@@ -58,9 +69,7 @@ bool computes_in(const MeasuredRates& rates, const ThreadProfile& profile, DType
     throw Error(ErrorCode::invalid_input,
                 fmt::format("{} was not calibrated with {}", machine.name,
                             detail::with_noun(threads, "thread")),
-                {},
-                threads == 1 ? "calibrate it with 1 thread"
-                             : fmt::format("calibrate it with 1 and {} threads", threads));
+                {}, fmt::format("calibrate it with {}", threads_to_calibrate(rates, threads)));
   }
   throw Error(ErrorCode::invalid_input,
               fmt::format("{} was not measured in {}", machine.name, name_of(dtype)), {},

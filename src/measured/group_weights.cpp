@@ -117,11 +117,10 @@ void ModelWeights::pack_groups(const Node& node, std::int64_t layer) {
 }
 
 void ModelWeights::count_products(const StoredGroups& groups, const std::string& type) {
-  if (options_.activations != ActivationPath::int8) return;
   for (const GroupedWeights& part : groups) {
     if (has_integer_products(part)) {
       group_products_.integers += part.rows * part.columns;
-    } else {
+    } else if (options_.activations == ActivationPath::int8) {
       group_products_.decoded.insert(type);
     }
   }

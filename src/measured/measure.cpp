@@ -352,7 +352,10 @@ Measurement measure(Model model, const Workload& workload, WeightSource& source,
     ready.emplace(loaded, options, own, std::move(inputs));
   });
   const Session& session = *prepared;
-  std::vector<std::string> on_products = warnings_about(session.weights().group_products());
+  const GroupProducts& products = session.weights().group_products();
+  std::vector<std::string> on_products = warnings_about(products);
+  measurement.integers_decoded =
+      options.activations == ActivationPath::float32 && products.integers > 0;
   Runner& runner = *ready;
   const CollectedSamples collected = collect_samples(runner, options, observer);
   store_times(collected.samples, options, measurement);

@@ -102,7 +102,7 @@ struct WeightOptions {
 
 /// Weights in groups of GEMMs with int8 activations.
 struct GroupProducts {
-  std::int64_t integers = 0;        ///< parameters whose codes multiply as integers
+  std::int64_t integers = 0;        ///< parameters whose codes can multiply as integers
   std::set<std::string> decoded{};  ///< types that are decoded for float32 activations
 };
 

@@ -14,13 +14,18 @@
 namespace headroom::detail {
 namespace {
 
+/// Milliseconds of the table's precision, as the table of a measurement shows them.
+std::string milliseconds_text(double seconds) {
+  constexpr double kLeastShown = 0.5e-6;
+  return seconds > 0 && seconds < kLeastShown ? "<0.001" : grouped(seconds * 1e3, 3);
+}
+
 /// Counts whole, times in milliseconds, ratios with the two decimals that engines print.
 std::string amount_text(const std::optional<Amount>& amount, QuantityKind kind) {
   if (!amount) return "–";
   if (const auto* count = std::get_if<Integer>(&*amount)) return with_separators(*count);
   const double value = std::get<double>(*amount);
-  return kind == QuantityKind::printed ? fmt::format("{:.2f}", value)
-                                       : fmt::format("{:.3f}", value * 1e3);
+  return kind == QuantityKind::printed ? fmt::format("{:.2f}", value) : milliseconds_text(value);
 }
 
 std::string difference_text(const ComparisonRow& row) {
@@ -36,18 +41,35 @@ std::string tolerance_text(const ComparisonRow& row) {
 /// Rows of quantities that neither side has are left out.
 bool is_shown(const ComparisonRow& row) { return row.predicted || row.measured; }
 
-/// Reasons that several rows share, each with its number of rows.
-std::map<std::string, int> shared_reasons(const Comparison& comparison) {
-  std::map<std::string, int> reasons;
+/// Longer reasons would make the table wider than a terminal.
+constexpr std::size_t kLongestReason = 16;
+
+/// Titles of skipped rows by their reason, where it stands below the table: once for several rows,
+/// or because it is long.
+using RowsByReason = std::map<std::string, std::vector<std::string>>;
+
+RowsByReason rows_by_reason(const Comparison& comparison) {
+  RowsByReason reasons;
   for (const ComparisonRow& row : comparison.rows) {
     const bool is_skipped = is_shown(row) && row.result == RowResult::skip;
-    if (is_skipped && !row.reason.empty()) ++reasons[row.reason];
+    if (is_skipped && !row.reason.empty()) reasons[row.reason].push_back(row.title);
   }
-  std::erase_if(reasons, [](const auto& reason) { return reason.second == 1; });
+  std::erase_if(reasons, [](const auto& one) {
+    return one.second.size() == 1 && one.first.size() <= kLongestReason;
+  });
   return reasons;
 }
 
-Verdict result_of(const ComparisonRow& row, const std::map<std::string, int>& shared) {
+/// "2 rows: not measured", "time: device rates are assumed".
+std::string skipped_text(const std::string& reason, const std::vector<std::string>& titles) {
+  const std::string& first = titles.front();
+  const std::string rows = titles.size() == 1
+                               ? first.substr(0, first.find(" ["))
+                               : with_noun(static_cast<Integer>(titles.size()), "row");
+  return fmt::format("{}: {}", rows, reason);
+}
+
+Verdict result_of(const ComparisonRow& row, const RowsByReason& below) {
   switch (row.result) {
     case RowResult::pass:
       return {"PASS", Outcome::good};
@@ -56,7 +78,7 @@ Verdict result_of(const ComparisonRow& row, const std::map<std::string, int>& sh
     case RowResult::skip:
       break;
   }
-  const bool is_below = row.reason.empty() || shared.contains(row.reason);
+  const bool is_below = row.reason.empty() || below.contains(row.reason);
   return {is_below ? "SKIP" : "SKIP: " + row.reason, Outcome::none};
 }
 
@@ -69,6 +91,10 @@ std::string drift_text(const DriftReport& drift) {
 
 Cell amount_cell(const std::optional<Amount>& amount) {
   return amount ? std::visit([](auto value) { return Cell{value}; }, *amount) : Cell{};
+}
+
+Cell count_cell(const std::optional<std::int64_t>& count) {
+  return count ? Cell{Integer{*count}} : Cell{};
 }
 
 Json amount_json(const std::optional<Amount>& amount) {
@@ -93,6 +119,7 @@ Json workload_json(const RunIdentity& run) {
   if (run.visual_tokens.value_or(0) > 0) json["visual_tokens"] = *run.visual_tokens;
   if (run.audio_tokens.value_or(0) > 0) json["audio_tokens"] = *run.audio_tokens;
   if (run.global_tokens.value_or(0) > 0) json["global_tokens"] = *run.global_tokens;
+  json["weights"] = value_or_null(run.weights);
   json["dtype"] = value_or_null(run.dtype);
   json["attention"] = value_or_null(run.attention);
   json["logits"] = value_or_null(run.logits);
@@ -118,24 +145,26 @@ Json drift_json(const Drift& drift) {
 
 Document to_document(const Comparison& comparison) {
   Table table;
-  table.columns = {words_column("quantity", "Quantity"),  number_column("predicted", "Predicted"),
-                   number_column("measured", "Measured"), number_column("difference", "Difference"),
-                   number_column("tolerance", "Allowed"), words_column("result", "Result")};
-  const std::map<std::string, int> shared = shared_reasons(comparison);
+  table.columns = {words_column("quantity", "Quantity"),
+                   number_column("predicted", "Predicted"),
+                   number_column("measured", "Measured"),
+                   number_column("difference", "Difference"),
+                   number_column("tolerance", "Allowed", {}, Importance::optional),
+                   words_column("result", "Result")};
+  const RowsByReason below = rows_by_reason(comparison);
   for (const ComparisonRow& row : comparison.rows) {
     if (!is_shown(row)) continue;
     table.rows.push_back({row.title, amount_text(row.predicted, row.kind),
                           amount_text(row.measured, row.kind), difference_text(row),
-                          tolerance_text(row), result_of(row, shared)});
+                          tolerance_text(row), result_of(row, below)});
   }
   Document document;
   document.add_subject(comparison.model, comparison.workload);
   document.add_line("machine", comparison.machine);
   if (comparison.interrupted) document.add_line("interrupted", kInterruptedText);
   document.blocks.emplace_back(std::move(table));
-  for (const auto& [reason, rows] : shared) {
-    document.add_line("skipped",
-                      fmt::format("{}: {}", with_noun(static_cast<Integer>(rows), "row"), reason));
+  for (const auto& [reason, titles] : below) {
+    document.add_line("skipped", skipped_text(reason, titles));
   }
   if (comparison.allocated) {
     document.add_line("allocated", describe_allocated(*comparison.allocated));
@@ -148,16 +177,16 @@ Document to_document(const Comparison& comparison) {
 
 Document to_row_table(std::span<const Comparison> comparisons) {
   Table table;
-  for (const char* key : {"model", "workload", "quantity", "predicted", "measured", "difference",
-                          "tolerance", "result", "reason"}) {
+  for (const char* key : {"model", "workload", "threads", "quantity", "predicted", "measured",
+                          "difference", "tolerance", "result", "reason"}) {
     table.columns.push_back(words_column(key, ""));
   }
   for (const Comparison& comparison : comparisons) {
     for (const ComparisonRow& row : comparison.rows) {
-      table.rows.push_back({comparison.model, comparison.workload, row.quantity,
-                            amount_cell(row.predicted), amount_cell(row.measured),
-                            cell_or_none(row.difference), cell_or_none(row.tolerance),
-                            std::string(name_of(row.result)), row.reason});
+      table.rows.push_back(
+          {comparison.model, comparison.workload, count_cell(comparison.run.threads), row.quantity,
+           amount_cell(row.predicted), amount_cell(row.measured), cell_or_none(row.difference),
+           cell_or_none(row.tolerance), std::string(name_of(row.result)), row.reason});
     }
   }
   return {{std::move(table)}};

@@ -5,6 +5,7 @@
 
 #include "describe.h"
 #include "schema_version.h"
+#include "units.h"
 #include "with_noun.h"
 #include "writers.h"
 
@@ -100,7 +101,8 @@ void add_efficiency(const char* label, const DatasheetRates& rates, Purpose purp
 void add_rates(const DatasheetRates& rates, Document& document) {
   const auto add_peak = [&](std::string label, const std::optional<double>& per_s,
                             std::string_view unit) {
-    if (per_s) document.add_line(std::move(label), fmt::format("{:.1f} {}", *per_s / kTera, unit));
+    if (per_s)
+      document.add_line(std::move(label), fmt::format("{} {}", grouped(*per_s / kTera, 1), unit));
   };
   add_peak("float32", rates.float32_flops_per_s, "TFLOP/s");
   add_peak("tensor float32", rates.tensor_float32_flops_per_s, "TFLOP/s");

@@ -97,6 +97,24 @@ std::string retired_text(const RetiredOperations& retired, std::int64_t matrix_f
       *retired.per_run / kBillion, static_cast<double>(matrix_flops) / kBillion);
 }
 
+/// "598.8 µs ± 4.1 µs (median ± MAD of 20 runs, 592.6 µs to 663.2 µs)"; one run has no spread.
+std::string time_text(const TimeStatistics& time) {
+  const std::size_t runs = time.samples_s.size();
+  if (runs == 1) return fmt::format("{} (1 run)", duration(time.median_s));
+  return fmt::format("{} ± {} (median ± MAD of {} runs, {} to {})", duration(time.median_s),
+                     duration(time.mad_s), runs, duration(time.min_s), duration(time.max_s));
+}
+
+/// As `describe`, of a whole generation: "generate · batch 1 · seq 64 · … · 16 new tokens".
+std::string workload_text(const Measurement& measurement) {
+  std::string text = describe(measurement.workload, measurement.model.spec);
+  if (measurement.phase != MeasuredPhase::generate) return text;
+  const std::string_view first = name_of(measurement.workload.phase);
+  if (text.starts_with(first)) text.replace(0, first.size(), name_of(measurement.phase));
+  return fmt::format("{} · {}", text,
+                     with_noun(static_cast<Integer>(measurement.new_tokens), "new token"));
+}
+
 std::string plan_text(const RanksMeasurement& ranks) {
   return fmt::format("{} · {} processes · operators, memory and counts of rank 0", ranks.plan,
                      ranks.ranks.size());
@@ -108,23 +126,15 @@ Document to_document(const Measurement& measurement) {
   const ModelSpec& spec = measurement.model.spec;
   const TimeStatistics& time = measurement.time;
   const MachineContext& context = measurement.context;
-  std::string workload = describe(measurement.workload, spec);
-  if (measurement.phase == MeasuredPhase::generate) {
-    workload += fmt::format(" · {} new tokens", measurement.new_tokens);
-  }
   Document document;
   document.add_subject(spec.name, describe(spec));
-  document.add_line("workload", workload);
+  document.add_line("workload", workload_text(measurement));
   document.add_line("machine", fmt::format("{} · {} · {}", context.cpu,
                                            describe_threads(context.threads), context.backend));
   if (measurement.interrupted) document.add_line("interrupted", kInterruptedText);
   if (measurement.ranks) document.add_line("plan", plan_text(*measurement.ranks));
   document.blocks.push_back(operator_table(measurement));
-  document.add_line("time",
-                    fmt::format("{} ± {} (median ± MAD of {}, {} to {})", duration(time.median_s),
-                                duration(time.mad_s),
-                                with_noun(static_cast<Integer>(time.samples_s.size()), "run"),
-                                duration(time.min_s), duration(time.max_s)));
+  document.add_line("time", time_text(time));
   add_token_times(measurement.ttft_s, measurement.tpot_s, document);
   for (const std::vector<std::int64_t>& ids : measurement.generated_ids) {
     document.add_line("tokens", fmt::format("{}", fmt::join(ids, " ")));

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "error_place.h"
 #include "headroom/error.h"
 #include "packed_pieces.h"
 #include "weight_reader.h"
@@ -131,7 +132,7 @@ class PackedReader final : public WeightReader {
     GroupedWeights groups;
     if (weight != nullptr) {
       const PackedPieces pieces(checkpoint_, *weight, settings_);
-      groups = unpack(pieces, expert);
+      groups = at_place(place, [&] { return unpack(pieces, expert); });
       require_words(pieces, groups);
     } else if (const StoredTensor* const tensor = checkpoint_.find(name)) {
       groups = plain_16bit(*tensor);
@@ -251,9 +252,22 @@ class PackedReader final : public WeightReader {
 
 }  // namespace
 
+namespace {
+
+/// True for damaged ones, too: reading them says what is wrong.
+bool has_packed(const checkpoint::ModelFiles& files) {
+  try {
+    return !find_packed_weights(files).empty();
+  } catch (const Error&) {
+    return true;
+  }
+}
+
+}  // namespace
+
 bool has_packed_weights(const std::filesystem::path& files) {
   try {
-    return !find_packed_weights(checkpoint::ModelFiles(files)).empty();
+    return has_packed(checkpoint::ModelFiles(files));
   } catch (const Error&) {
     return false;  // reading the weights says why
   }

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "error_place.h"
 #include "unpack_integers.h"
 
 namespace headroom::detail {
@@ -323,7 +324,9 @@ std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
   std::vector<PackedWeight> packed;
   const Unpacker unpacker(files);
   for (auto& [base, group] : groups) {
-    auto result = unpacker.unpack(base, group);
+    const TensorInfo first = tensors[group.pieces.front().second];
+    const std::string place = checkpoint::tensor_place(files.paths()[first.file], first.name);
+    auto result = at_place(place, [&] { return unpacker.unpack(base, group); });
     if (!result) continue;
     PackedWeight& weight = packed.emplace_back();
     weight.packing = packing_of(group);

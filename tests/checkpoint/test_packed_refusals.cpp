@@ -121,6 +121,22 @@ TEST_CASE("bitsandbytes' four bits are matrices of two values per byte") {
         "does not have two values per byte");
 }
 
+TEST_CASE("sizes whose product is beyond all figures are refused at the file and the tensor") {
+  const std::string huge = std::to_string(std::int64_t{1} << 40U);
+  const std::string shape = huge + ", " + huge + ", " + huge + ", " + huge;
+  const auto folder = packed_folder(nf4(R"({"shape": [)" + shape + "]}", kUint8, {16, 1}));
+  try {
+    (void)detail::read_packed(folder->path());
+    FAIL("reads a damaged shape");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::overflow);
+    CHECK(says(error.where(), "model.safetensors"));
+    CHECK(says(error.where(), "x.weight"));
+    CHECK(says(error.hint(), "download or convert"));
+  }
+  CHECK(detail::has_packed_weights(folder->path()));
+}
+
 TEST_CASE("bitsandbytes' FP4 is read as its NF4, by the state that names it") {
   Tensors tensors = nf4(R"({"shape": [2, 16], "blocksize": 8})", kUint8, {16, 1});
   tensors.back().name = "x.weight.quant_state.bitsandbytes__fp4";

@@ -250,11 +250,14 @@ TEST_CASE("codes that are integers run with int8 activations, and others are ref
     if (name.starts_with("fp8") || name.starts_with("nf4")) {
       CHECK_THROWS_WITH_AS((void)run_int8(),
                            doctest::Contains("int8 activations need integer weights"), Error);
+      CHECK_FALSE(measured_of(model, folder, HeldType::stored).integers_decoded);
       continue;
     }
     const Measurement rounded = run_int8();
     const Measurement plain = measured_of(model, folder, HeldType::stored);
     CHECK(rounded.activations == "int8");
+    CHECK_FALSE(rounded.integers_decoded);
+    CHECK(plain.integers_decoded);
     CHECK(rounded.counted.matrix_flops == plain.counted.matrix_flops);
     CHECK(rounded.counted.weight_bytes == plain.counted.weight_bytes);
     CHECK(rounded.memory.weights_held_bytes == plain.memory.weights_held_bytes);

@@ -27,11 +27,13 @@ const ComparisonRow& row(const Comparison& comparison, Quantity quantity) {
   return *std::ranges::find(comparison.rows, name_of(quantity), &ComparisonRow::quantity);
 }
 
-std::string predicted_json() {
+AnalyzeReport predicted_report() {
   AnalyzeReport report = make_analyze_report(load_model("bert-tiny"), {});
   add_prediction(report, find_machine("t4"), {});
-  return render(report, {.format = Format::json});
+  return report;
 }
+
+std::string predicted_json() { return render(predicted_report(), {.format = Format::json}); }
 
 nlohmann::json measured_json() {
   nlohmann::json json;
@@ -149,6 +151,15 @@ TEST_CASE("a reason that several rows share is one line below the table") {
   CHECK(has(text(), ("SKIP: " + reason).c_str()));
 }
 
+TEST_CASE("a long reason stands below the table, under the name of its row") {
+  ComparedRun assumed = run_of(1, 100);
+  assumed.time_is_assumed = true;
+  const Comparison comparison = compare(assumed, run_of(2, 100), {});
+  const std::string text = render(std::span(&comparison, 1), {});
+  CHECK(text.find("skipped  time: device rates are assumed\n") != std::string::npos);
+  CHECK(text.find("SKIP\n") != std::string::npos);
+}
+
 TEST_CASE("runs of different models or workloads are refused") {
   ComparedRun other = run_of(1, 100);
   other.identity.model = "another";
@@ -261,10 +272,65 @@ TEST_CASE("several comparisons are a list in JSON and one table in CSV") {
   const auto alone = nlohmann::json::parse(render(std::span(&one, 1), {.format = Format::json}));
   CHECK(alone == json[0]);
   const std::string csv = render(two, {.format = Format::csv});
-  CHECK(csv.starts_with("model,workload,quantity,predicted,measured,difference,tolerance,"));
-  CHECK(csv.find("model,batch 1,time_s,1,1.1,0.10000000000000009,0.15,pass,\n") !=
+  CHECK(csv.starts_with("model,workload,threads,quantity,predicted,measured,difference,"));
+  CHECK(csv.find("model,batch 1,,time_s,1,1.1,0.10000000000000009,0.15,pass,\n") !=
         std::string::npos);
   CHECK(csv.find("matrix_flops,100,100,0,0,pass,") != std::string::npos);
+}
+
+TEST_CASE("rows of runs with other threads differ in CSV") {
+  ComparedRun predicted = run_of(1, 100);
+  predicted.identity.threads = 2;
+  const Comparison comparison = compare(predicted, run_of(1, 100), {});
+  const std::string csv = render(std::span(&comparison, 1), {.format = Format::csv});
+  CHECK(csv.find("\nmodel,batch 1,2,time_s,1,1,0,0.15,pass,\n") != std::string::npos);
+}
+
+TEST_CASE("quantities of start-up logs are no rows of other comparisons") {
+  const Comparison comparison = compare(run_of(1, 100), run_of(1, 100), {});
+  for (const QuantityInfo& quantity : quantities()) {
+    CAPTURE(quantity.name);
+    const bool of_logs =
+        quantity.kind == QuantityKind::printed || quantity.kind == QuantityKind::modelled;
+    const bool found = std::ranges::find(comparison.rows, quantity.name,
+                                         &ComparisonRow::quantity) != comparison.rows.end();
+    CHECK(found != of_logs);
+  }
+}
+
+TEST_CASE("the type that weights are converted to is stated, and not compared") {
+  ComparedRun predicted = run_of(1, 100);
+  predicted.identity.weights = "int4";
+  ComparedRun measured = run_of(1, 100);
+  measured.identity.weights = "stored";  // in files of that type
+  const Comparison comparison = compare(predicted, measured, {});
+  CHECK(comparison.workload == "batch 1 · int4 weights");
+  const auto json = nlohmann::json::parse(
+      render(std::span(&comparison, 1), RenderOptions{.format = Format::json}));
+  CHECK(json["workload"]["weights"] == "int4");
+  CHECK(compare(measured, measured, {}).workload == "batch 1");
+  CHECK(*predicted_run(predicted_report()).identity.weights == "stored");
+}
+
+TEST_CASE("a generation of one token says so") {
+  ComparedRun run = run_of(1, 100);
+  run.identity.new_tokens = 1;
+  CHECK(compare(run, run, {}).workload == "batch 1 · 1 new token");
+  run.identity.new_tokens = 2;
+  CHECK(compare(run, run, {}).workload == "batch 1 · 2 new tokens");
+}
+
+TEST_CASE("another type of activations is refused with the type to predict in") {
+  ComparedRun predicted = run_of(1, 100);
+  predicted.identity.dtype = "bfloat16";
+  ComparedRun measured = run_of(1, 100);
+  measured.identity.dtype = "float32";
+  try {
+    (void)compare(predicted, measured, {});
+    FAIL("compares runs of different types");
+  } catch (const Error& error) {
+    CHECK(error.hint().find("in float32") != std::string::npos);
+  }
 }
 
 TEST_CASE("llama-bench tests of prompt, decode and both are imported") {

@@ -125,6 +125,11 @@ TEST_CASE("curves of another number of threads or type than was measured are an 
   CHECK(refusal_of([&] {
           (void)curves_of(machine, 3);
         }).find("was not calibrated with 3 threads") != std::string::npos);
+  try {
+    (void)curves_of(machine, 3);
+  } catch (const Error& error) {
+    CHECK(error.hint() == "calibrate it with 1, 2, 3 and 4 threads");
+  }
 }
 
 TEST_CASE("programs of engines and drivers are found on the PATH, with what they print") {

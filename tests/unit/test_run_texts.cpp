@@ -70,6 +70,7 @@ TEST_CASE("a generation prints its new tokens, their times and the tokens that i
   Measurement run = generation_run();
   run.generated_ids = {{464, 318}, {11, 290}};
   const std::string text = render(run, {});
+  CHECK(prints(text, "workload          generate · batch 1 · seq 8 · "));
   CHECK(prints(text, " · 2 new tokens\n"));
   CHECK(prints(text, "250.000 ms ± 50.000 ms (median ± MAD of 3 runs, 200.000 ms to 300.000 ms)"));
   CHECK(prints(text, "tokens            464 318\n"));
@@ -77,6 +78,15 @@ TEST_CASE("a generation prints its new tokens, their times and the tokens that i
   CHECK(prints(text, "KV-cache          1.00 MiB\n"));
   CHECK(json_of(run)["workload"]["new_tokens"] == 2);
   CHECK(json_of(run)["generated_ids"][1][0] == 11);
+}
+
+TEST_CASE("one run has no spread, and one new token is no plural") {
+  Measurement run = generation_run();
+  run.new_tokens = 1;
+  run.time = summarize({0.25});
+  const std::string text = render(run, {});
+  CHECK(prints(text, "time              250.000 ms (1 run)\n"));
+  CHECK(prints(text, " · 1 new token\n"));
 }
 
 TEST_CASE("operators without products or time have no rate, and shares are of the total") {
