@@ -32,6 +32,12 @@ struct Recomputation {
   bool operator==(const Recomputation&) const = default;
 };
 
+/// How attention of a decode step reads the keys of a head.
+enum class DecodeAttention {
+  split,  ///< in as many parts as keep all multiprocessors busy, as today's kernels do
+  whole,  ///< all of them on one multiprocessor, as in TensorRT-LLM of 2024
+};
+
 /// Settings that every plan of a query shares.
 struct PlanQuery {
   Purpose purpose = Purpose::serve;
@@ -54,6 +60,7 @@ struct PlanQuery {
   DType kv_dtype = DType::bfloat16;    ///< counted for traffic and time
   KvCacheRequest kv_cache;             ///< types and policy of the memory that it takes
   std::int64_t prefill_tokens = 2048;  ///< longest chunk of a prompt in one pass
+  DecodeAttention decode_attention = DecodeAttention::split;
   // train
   StatePolicy states;
   Adapter adapter;

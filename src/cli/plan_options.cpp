@@ -272,6 +272,16 @@ void add_batch_overlap(Command command, PlanOptions& options) {
   options.serving_only.push_back(option.group(kServingGroup));
 }
 
+void add_key_division(Command command, PlanOptions& options) {
+  const Choices<DecodeAttention> divisions{{"split", DecodeAttention::split},
+                                           {"whole", DecodeAttention::whole}};
+  Option option = add_choice(
+      command, "--decode-attention", options.query.decode_attention, divisions,
+      "Multiprocessors split the keys of a head between them, or one reads the whole head, as in "
+      "TensorRT-LLM of 2024 (split)");
+  options.serving_only.push_back(option.group(kServingGroup));
+}
+
 void add_serving(Command command, PlanOptions& options) {
   constexpr CountRange kPrefillTokens{1, std::int64_t{1} << 30U};
   const auto serving = [&options](Option option) {
@@ -282,6 +292,7 @@ void add_serving(Command command, PlanOptions& options) {
       [&](std::int64_t n) { options.query.prefill_tokens = n; },
       "Maximum prompt tokens per pass, for the memory of activations; TTFT is of one pass (2048)"));
   add_batch_overlap(command, options);
+  add_key_division(command, options);
   add_served_adapters(command, options);
 }
 
@@ -423,6 +434,7 @@ Option add_serving_plan_options(Command command, PlanOptions& options) {
   add_degrees(command, options);
   add_kv_cache(command, options);
   add_batch_overlap(command, options);
+  add_key_division(command, options);
   add_served_adapters(command, options);
   add_adapter_sizes(command, options, kServingGroup);
   add_engine(command, options);

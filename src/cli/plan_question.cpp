@@ -291,12 +291,26 @@ void require_own_memory(const DeviceRates& rates, const FixedDegrees& fixed) {
                                                     : "leave out --offload");
 }
 
+/// Throws Error{invalid_input} for heads that one multiprocessor reads, where none is known to.
+void require_multiprocessors(const PlanQuestion& question) {
+  if (question.query.decode_attention == DecodeAttention::split) return;
+  const bool is_fused = question.query.attention == AttentionImplementation::fused;
+  if (is_fused && question.rates.processors > 0) return;
+  throw_invalid_input(
+      is_fused ? fmt::format("--decode-attention whole requires a device whose number of "
+                             "multiprocessors is known, and that of {} is not",
+                             question.rates.name)
+               : "--decode-attention whole requires fused attention",
+      "leave out --decode-attention");
+}
+
 }  // namespace
 
 PlanQuestion question_of(const PlanOptions& options, SpeedNeed need) {
   PlanQuestion question = question_without_machine(options);
   question.rates = rates_of(options, question, need);
   require_own_memory(question.rates, options.fixed);
+  require_multiprocessors(question);
   if (!question.rates.have_speed()) {
     question.notes.emplace_back(
         "this machine is not calibrated, so the plan has no time: `headroom calibrate` takes under "

@@ -12,8 +12,9 @@
 namespace headroom::cli {
 namespace {
 
-/// Latencies of NIM with the rates of one row: nine of ten TTFT are off by up to 28 to 48 %, TPOT
-/// by up to 24 to 36 % (reports/published.md). The least with whose range nine of ten lie within.
+/// Latencies of NIM with the rates of one row: nine of ten TTFT are off by up to 31 to 44 %, TPOT
+/// by up to 17 to 20 %, and by 24 to 36 % where the attention of its decode steps is not stated
+/// (reports/published.md). The least with whose range nine of ten lie within.
 constexpr double kFirstTokenDeviation = 0.20;
 constexpr double kTokenDeviation = 0.15;
 

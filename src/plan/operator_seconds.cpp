@@ -1,5 +1,6 @@
 // Seconds of one operator of a compiled rank.
 #include <algorithm>
+#include <cmath>
 
 #include "gemm_tiles.h"
 #include "rank_program.h"
@@ -32,6 +33,31 @@ double RankProgram::CompiledGemm::tiled_share(const SymbolValues& values,
   return detail::tiled_share(sizes, processors);
 }
 
+// TensorRT-LLM of 2024 without multi-block mode (decoderXQAImplPrecompiled.cpp, mayHavePerfGain): a
+// block of threads for each query head of a sequence, or one for all query heads of a key head
+// where key heads are at least a quarter of the multiprocessors. NIM's steps show the latter with
+// eight query heads and not with four (docs/device-time.md).
+double RankProgram::CompiledHeads::seconds(const SymbolValues& values,
+                                           const RankSpeed& speed) const {
+  constexpr double kGrouped = 8;
+  constexpr double kFewestBlocks = 0.25;
+  if (speed.head_elements_per_s == 0) return 0;
+  const auto processors = static_cast<double>(speed.processors);
+  const double all_keys = as_double(sequences, values) * as_double(key_heads, values);
+  const double all_queries = as_double(sequences, values) * as_double(query_heads, values);
+  const bool grouped = all_queries == kGrouped * all_keys && all_keys >= kFewestBlocks * processors;
+  const double waves = std::ceil((grouped ? all_keys : all_queries) / processors);
+  return waves * as_double(elements, values) / speed.head_elements_per_s;
+}
+
+double RankProgram::CompiledNode::memory_seconds(double work_bytes, const SymbolValues& values,
+                                                 const RankSpeed& speed) const {
+  if (!attends) return work_bytes / speed.memory_bytes_per_s;
+  const double divided_s = work_bytes / speed.cache_bytes_per_s;
+  if (!heads) return divided_s;
+  return std::max(divided_s, as_double(layers, values) * heads->seconds(values, speed));
+}
+
 double RankProgram::CompiledNode::all_bytes(const SymbolValues& values, double load,
                                             std::int64_t adapters) const {
   double sum = load * as_double(bytes, values);
@@ -55,8 +81,7 @@ OperatorSeconds RankProgram::CompiledNode::serving_seconds(const SymbolValues& v
   const double work_flops = load(speed) * as_double(flops, values);
   const double work_bytes = all_bytes(values, load(speed), adapters);
   const double arithmetic_s = share * work_flops / flops_per_s(speed);
-  const double memory_s =
-      work_bytes / (attends ? speed.cache_bytes_per_s : speed.memory_bytes_per_s);
+  const double memory_s = memory_seconds(work_bytes, values, speed);
   return {
       fixed_seconds(values, speed) + std::max(arithmetic_s, memory_s), 0,
       arithmetic_s > memory_s ? arithmetic_s : 0,

@@ -186,6 +186,14 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
   }
   const bool has_backward = !in_tower(node) || trains_tower(whole);
   const GemmWeights weights = trains_ ? gemm_weights(whole, node, analysis) : GemmWeights{};
+  std::optional<CompiledHeads> heads;
+  if (const auto* attention = std::get_if<FusedAttention>(&node.op);
+      attention != nullptr && whole.options.phase == Phase::decode) {
+    const AttentionShape& shape = attention->shape;
+    const Expr elements = shape.key_rows() * (shape.head_dim + shape.value_head_dim);
+    heads = CompiledHeads{compiled(shape.batch), compiled(shape.heads), compiled(shape.kv_heads),
+                          compiled(elements)};
+  }
   return {section,
           kind_of(node.op),
           layer_part(node),
@@ -198,6 +206,7 @@ RankProgram::CompiledNode RankProgram::compiled_node(const Section& section, con
           compiled(bytes),
           compiled(has_backward ? analysis.cost.backward.matrix_flops : Expr()),
           std::move(gemm),
+          std::move(heads),
           std::move(reads),
           compiled(weights.all),
           compiled(weights.trained),

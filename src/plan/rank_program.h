@@ -87,6 +87,9 @@ struct RankSpeed {
   std::optional<SavedInputs> saved_inputs;  ///< training: as RecipeInfo::saved_inputs
   double kernel_s = 0;                      ///< as DeviceRates::kernel_s
   double layer_gemm_kernel_s = 0;           ///< likewise
+  /// Serving: keys and values that one multiprocessor reads, where they are not divided; 0: they
+  /// are.
+  double head_elements_per_s = 0;
 };
 
 /// One collective of a rank.
@@ -155,6 +158,16 @@ class RankProgram {
 
     [[nodiscard]] double tiled_share(const SymbolValues& values, std::int64_t processors) const;
   };
+  /// Attention of a decode step whose kernel divides the keys of no head.
+  struct CompiledHeads {
+    CompiledExpr sequences;
+    CompiledExpr query_heads;
+    CompiledExpr key_heads;
+    CompiledExpr elements;  ///< keys and values of one head
+
+    /// Of one layer; 0 if the keys are divided.
+    [[nodiscard]] double seconds(const SymbolValues& values, const RankSpeed& speed) const;
+  };
   struct CompiledNode {
     Section section;
     OpKind kind;
@@ -167,7 +180,8 @@ class RankProgram {
     CompiledExpr flops;
     CompiledExpr bytes;  ///< without those of `reads`
     CompiledExpr backward_flops;
-    std::optional<CompiledGemm> gemm;  ///< serving
+    std::optional<CompiledGemm> gemm;    ///< serving
+    std::optional<CompiledHeads> heads;  ///< serving: of attention in a decode step
     std::vector<CompiledRead> reads;
     CompiledExpr weights;         ///< training: elements of a GEMM's weights
     CompiledExpr trained;         ///< those of them that are trained
@@ -189,6 +203,9 @@ class RankProgram {
     [[nodiscard]] std::int64_t processors(const RankSpeed& speed) const {
       return layer_gemm ? speed.layer_gemm_processors : speed.processors;
     }
+    /// Reading bytes, by all multiprocessors or by those that have a head.
+    [[nodiscard]] double memory_seconds(double work_bytes, const SymbolValues& values,
+                                        const RankSpeed& speed) const;
     [[nodiscard]] double fixed_seconds(const SymbolValues& values, const RankSpeed& speed) const;
     [[nodiscard]] OperatorSeconds serving_seconds(const SymbolValues& values,
                                                   const RankSpeed& speed,

@@ -94,6 +94,7 @@ Json workload_json(const PlanQuestion& question) {
   json["attention"] = name_of(query.attention);
   json["new_tokens"] = nullptr;
   if (query.expert_imbalance > 1) json["expert_imbalance"] = query.expert_imbalance;
+  if (query.decode_attention == DecodeAttention::whole) json["decode_attention"] = "whole";
   return json;
 }
 
@@ -131,6 +132,12 @@ Json machine_json(const PlanQuestion& question) {
 
 }  // namespace
 
+std::string describe_attention(const PlanQuery& query) {
+  const char* const whole =
+      query.decode_attention == DecodeAttention::whole ? ", whole heads in decode steps" : "";
+  return fmt::format("{} attention{}", name_of(query.attention), whole);
+}
+
 std::string describe(const PlanQuestion& question) {
   const PlanQuery& query = question.query;
   std::vector<std::string> words{std::string(name_of(query.purpose)),
@@ -153,7 +160,7 @@ std::string describe(const PlanQuestion& question) {
       words.push_back(std::string(info(query.states.optimizer).name));
       break;
   }
-  words.push_back(fmt::format("{} attention", name_of(query.attention)));
+  words.push_back(describe_attention(query));
   if (query.expert_imbalance > 1) {
     words.push_back(fmt::format("expert imbalance {}", query.expert_imbalance));
   }

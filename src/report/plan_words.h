@@ -18,6 +18,9 @@ namespace headroom::detail {
 /// "tp 8 · sp · pp 4 · micro-batch 1 · recompute selective · ZeRO 1"
 [[nodiscard]] std::string describe(const PlanChoice& choice, Purpose purpose);
 
+/// "fused attention", and of decode steps how, if not as usual.
+[[nodiscard]] std::string describe_attention(const PlanQuery& query);
+
 /// "LoRA rank 16", or "4 LoRA adapters of rank 16" that requests use.
 [[nodiscard]] std::string describe_adapter(const PlanQuery& query);
 

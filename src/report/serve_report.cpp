@@ -144,7 +144,7 @@ std::string plan_text(const ServedPlan& plan, const SchedulerLimits& limits) {
 
 std::string types_text(const PlanQuestion& question) {
   std::vector<std::string> words{fmt::format("{} × {}", question.devices, question.rates.name),
-                                 fmt::format("{} attention", name_of(question.query.attention))};
+                                 describe_attention(question.query)};
   if (question.query.adapter.kind != AdapterKind::none) {
     words.push_back(describe_adapter(question.query));
   }

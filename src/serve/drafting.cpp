@@ -147,7 +147,7 @@ void DraftCosts::set_costs(const DraftModel& model, Planner& planner, const Plan
     return times.weights(sequences, sequences) + times.head(sequences);
   });
   propose_cache_ = SampledFunction(
-      kPastStep, [&times](std::int64_t past_len) { return times.decode(past_len); });
+      kPastStep, [&times](std::int64_t past_len) { return times.decode(past_len, 1); });
   weight_bytes_ = draft_->planner.stage_weights(draft_->choice).front();
   cache_share_ = static_cast<double>(cache_bytes(draft_->planner, draft_->choice, longest)) /
                  static_cast<double>(std::max<Integer>(1, cache_bytes(planner, choice, longest)));

@@ -114,11 +114,15 @@ std::int64_t Replica::drafts_of(const Sequence& sequence) const {
   return std::min(settings_.drafting.costs->tokens(), last);
 }
 
+std::int64_t Replica::sharing() const {
+  return std::max<std::int64_t>(1, ceil_div(running_, std::ssize(batches_)));
+}
+
 void Replica::propose(Sequence& sequence, std::int64_t drafts, Step& step) {
   DraftCosts& costs = *settings_.drafting.costs;
   // In place of the pass over its last token alone.
   step.of_sequences += costs.check(sequence.computed);
-  step.of_sequences -= times_->decode(sequence.computed);
+  step.of_sequences -= times_->decode(sequence.computed, sharing());
   step.of_drafts += costs.propose_cache(sequence.computed);
   step.tokens += drafts;
   step.sampled += drafts;
@@ -128,8 +132,8 @@ void Replica::propose(Sequence& sequence, std::int64_t drafts, Step& step) {
 
 void Replica::schedule(Sequence& sequence, std::int64_t tokens, Step& step) {
   const bool decodes = tokens == 1 && sequence.computed + 1 == sequence.tokens;
-  step.of_sequences +=
-      decodes ? times_->decode(sequence.computed) : times_->chunk(tokens, sequence.computed);
+  step.of_sequences += decodes ? times_->decode(sequence.computed, sharing())
+                               : times_->chunk(tokens, sequence.computed);
   sequence.scheduled = tokens;
   step.tokens += tokens;
   ++step.sequences;

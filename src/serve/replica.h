@@ -133,6 +133,8 @@ class Replica {
   void schedule(Sequence& sequence, std::int64_t tokens, Step& step);
   /// Adds proposals to a sequence that decodes.
   void propose(Sequence& sequence, std::int64_t drafts, Step& step);
+  /// Sequences of a step, which share the multiprocessors.
+  [[nodiscard]] std::int64_t sharing() const;
   /// Proposals for a sequence that decodes: no more than its answer needs.
   [[nodiscard]] std::int64_t drafts_of(const Sequence& sequence) const;
   /// Adds the tokens that a step gave a sequence to it and to its request.

@@ -51,7 +51,7 @@ Replica::SteadySteps Replica::steady_steps(Batch& batch, std::int64_t count) {
   steps.count = count;
   for (const Sequence& sequence : batch.sequences) {
     const std::int64_t past_len = sequence.computed + batch.steps;
-    const FunctionPiece piece = times_->decode_piece(past_len, count);
+    const FunctionPiece piece = times_->decode_piece(past_len, count, sharing());
     steps.first += piece.first;
     steps.growth += piece.growth;
     if (piece.steps < count) {

@@ -92,6 +92,18 @@ BoundSeconds StepTimes::weights(std::int64_t tokens, std::int64_t sequences) {
   return found->second(tokens);
 }
 
+double StepTimes::share_beside(std::int64_t sequences) {
+  constexpr std::int64_t kAnyLength = 4096;
+  const auto [found, is_new] = shares_.try_emplace(sequences);
+  if (is_new) {
+    const auto seconds = [&](std::int64_t count) {
+      return planner_->decode_time(choice_, count, kAnyLength).sequences.all;
+    };
+    found->second = seconds(sequences) / (static_cast<double>(sequences) * seconds(1));
+  }
+  return found->second;
+}
+
 BoundSeconds StepTimes::chunk_at(std::int64_t tokens, std::int64_t past_len) {
   if (tokens == 0) return {};
   const auto key = static_cast<std::uint64_t>(tokens) << 40U | static_cast<std::uint64_t>(past_len);

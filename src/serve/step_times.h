@@ -61,17 +61,31 @@ class StepTimes {
   BoundSeconds weights(std::int64_t tokens, std::int64_t sequences);
   /// Final norm and head over the sequences that sample a token.
   BoundSeconds head(std::int64_t sampled) { return sampled == 0 ? BoundSeconds{} : head_(sampled); }
-  /// The other operators of one sequence that decodes a token after `past_len` cached ones.
-  BoundSeconds decode(std::int64_t past_len) { return decode_(past_len); }
+  /// The other operators of one sequence that decodes a token after `past_len` cached ones, in a
+  /// step with as many `sequences`.
+  BoundSeconds decode(std::int64_t past_len, std::int64_t sequences) {
+    return beside(sequences, decode_(past_len));
+  }
   /// decode() of `past_len` cached tokens and of `count` − 1 steps behind it.
-  FunctionPiece decode_piece(std::int64_t past_len, std::int64_t count) {
-    return decode_.piece(past_len, count);
+  FunctionPiece decode_piece(std::int64_t past_len, std::int64_t count, std::int64_t sequences) {
+    const FunctionPiece alone = decode_.piece(past_len, count);
+    return {beside(sequences, alone.first), beside(sequences, alone.growth), alone.steps,
+            beside(sequences, alone.next_growth)};
   }
   /// The other operators of one sequence that prefills `tokens` tokens after `past_len` cached
   /// ones.
   BoundSeconds chunk(std::int64_t tokens, std::int64_t past_len);
 
  private:
+  /// Seconds of a sequence in a step with as many, of those that it takes alone.
+  BoundSeconds beside(std::int64_t sequences, BoundSeconds alone) {
+    if (planner_->query().decode_attention == DecodeAttention::whole)
+      alone.all *= share_beside(sequences);
+    return alone;
+  }
+  /// Multiprocessors that one sequence leaves idle serve the others: the time of each is less by
+  /// this factor. It does not depend on the length of the caches, with which all times grow.
+  double share_beside(std::int64_t sequences);
   BoundSeconds chunk_at(std::int64_t tokens, std::int64_t past_len);
 
   Planner* planner_;
@@ -79,6 +93,7 @@ class StepTimes {
   std::map<std::int64_t, SampledFunction> weights_;  ///< by adapters in use
   SampledFunction head_;
   SampledFunction decode_;
+  std::unordered_map<std::int64_t, double> shares_;  ///< by sequences
   std::unordered_map<std::uint64_t, BoundSeconds> chunks_;
 };
 

@@ -19,7 +19,7 @@ def serve_words(row):
     users = row["concurrency"]
     words = ["serve", row["model"], "--count", row["devices"], "--tp", row["devices"], "--users", users, "--requests",
              int(users) * REQUESTS_PER_USER, "--input-tokens", row["input_tokens"], "--output-tokens", row["output_tokens"],
-             "--batched-tokens", BATCHED_TOKENS, "--admission", "request"]
+             "--batched-tokens", BATCHED_TOKENS, "--admission", "request", "--decode-attention", "whole"]
     if row["precision"] == "fp8":
         words += ["--recipe", "w8a8-fp8", "--kv-dtype", "float8"]
     return [str(word) for word in words]
@@ -108,7 +108,8 @@ def sections(tool, _):
             "TensorRT-LLM ([nim_latency.csv](../tests/data/training/nim_latency.csv)). In nine of ten rows, throughput times latency is the number of "
             "users within 1.1 %, so each user sent request after request. The sources do not state how many prompts a step prefills; the "
             f"times to the first token are those of steps of {BATCHED_TOKENS:,} tokens, whose requests also end together. The "
-            "fixed time of kernels is that of single ones ([device time](../docs/device-time.md#fixed-times-of-kernels)).", "",
+            "fixed time of kernels is that of single ones ([device time](../docs/device-time.md#fixed-times-of-kernels)), and attention "
+            "reads [whole heads](../docs/device-time.md#whole-heads).", "",
             *table(head, own_rates(tool, rows)), "",
             "By the machine that `calibrate --from` makes of the TTFT and TPOT of one row, all other rows of the device and "
             f"precision. Every {EVERY}th row is the given one in its turn; figures are medians over these choices.", "",
