@@ -64,7 +64,7 @@ std::vector<Comparison> comparisons_of(CompareCommand& command) {
   if (are_reports(command.subjects)) {
     refuse_ignored_options(command);
     count_as_given({"phase", "batch", "seq", "enc-seq", "past", "new-tokens", "threads", "dtype",
-                    "attention", "logits"});
+                    "attention", "logits", "weights"});
     return {compare_files(command)};
   }
   refuse_ignored_options(command.run_options, command.run.phase);

@@ -70,7 +70,7 @@ TEST_CASE("a generation prints its new tokens, their times and the tokens that i
   Measurement run = generation_run();
   run.generated_ids = {{464, 318}, {11, 290}};
   const std::string text = render(run, {});
-  CHECK(prints(text, "workload          generate · batch 1 · seq 8 · "));
+  CHECK(prints(text, "generate · batch 1 · seq 8 · "));
   CHECK(prints(text, " · 2 new tokens\n"));
   CHECK(prints(text, "250.000 ms ± 50.000 ms (median ± MAD of 3 runs, 200.000 ms to 300.000 ms)"));
   CHECK(prints(text, "tokens            464 318\n"));
