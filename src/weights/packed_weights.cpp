@@ -323,7 +323,9 @@ std::vector<PackedWeight> find_packed_weights(const ModelFiles& files) {
   }
   std::vector<PackedWeight> packed;
   const Unpacker unpacker(files);
-  for (auto& [base, group] : groups) {
+  for (auto& named : groups) {
+    const std::string_view base = named.first;
+    Group& group = named.second;
     const TensorInfo first = tensors[group.pieces.front().second];
     const std::string place = checkpoint::tensor_place(files.paths()[first.file], first.name);
     auto result = at_place(place, [&] { return unpacker.unpack(base, group); });
