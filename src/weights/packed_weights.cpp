@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "error_place.h"
+#include "safetensors.h"
 #include "unpack_integers.h"
 
 namespace headroom::detail {
