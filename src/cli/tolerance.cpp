@@ -72,7 +72,8 @@ void add_tolerance(const std::string& text, CompareOptions& options) {
 
 void add_tolerances(std::vector<std::string> texts, CompareOptions& options) {
   // Groups first: "time" leaves the tolerance of a time that has its own.
-  std::ranges::stable_partition(texts, [](const auto& text) { return name_in(text) == "time"; });
+  std::stable_partition(texts.begin(), texts.end(),
+                        [](const auto& text) { return name_in(text) == "time"; });
   std::set<std::string_view> names;
   for (const std::string& text : texts) {
     if (!names.insert(name_in(text)).second) {
