@@ -22,7 +22,7 @@ void TimeWeighted::add(double value, double seconds) {
 Replica::Replica(const ReplicaSettings& settings, CachePool pool, StepTimes& times,
                  std::vector<Progress>& progress)
     : settings_(settings),
-      pool_(std::move(pool)),
+      pool_(pool),
       times_(&times),
       progress_(&progress),
       batches_(settings.stage_shares.size()),
