@@ -256,6 +256,7 @@ std::vector<Comparison> compare_import(const CompareCommand& command) {
                  "leave it out");
   }
   std::vector<Comparison> comparisons;
+  comparisons.reserve(runs.size());
   for (ComparedRun& measured : runs) {
     comparisons.push_back(compare_one(std::move(measured), command));
   }
