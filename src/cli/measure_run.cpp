@@ -196,7 +196,7 @@ std::vector<std::string> notes_on_run(const ModelSpec& spec, const Workload& wor
   return notes;
 }
 
-/// What is known of a run before it.
+/// Notes on a run that are known before it, and what others are made of.
 struct RunCaveats {
   std::vector<std::string> on_run;
   std::string on_name;
@@ -214,8 +214,7 @@ std::vector<std::string> notes_on(const MeasureCommand& command, const RunCaveat
   if (measurement.integers_decoded && !command.activations) {
     notes.emplace_back(
         "products decode the weights to float32, since their formats leave activations "
-        "unquantised; "
-        "--activations int8 multiplies integers, mostly faster and less exactly");
+        "unquantised; --activations int8 multiplies integers, mostly faster and less exactly");
   }
   if (is_quantised(caveats.weights) && command.options.storage != measured::HeldType::stored) {
     notes.push_back(fmt::format("the weights are {} B in their file, and run as {}",

@@ -1,9 +1,13 @@
 // Random questions for the simulation.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <random>
 
+#include "arrivals.h"
 #include "serve_questions.h"
+#include "simulation.h"
 
 namespace headroom::test {
 
@@ -55,6 +59,22 @@ inline RandomCase random_case(std::mt19937& random) {
   one.choice = degrees(1, between(random, 0, 4) == 0 ? 2 : 1, between(random, 1, 3));
   if (one.choice.parallel.data > 1 && between(random, 0, 1) == 0) limits.prefill_replicas = 1;
   return one;
+}
+
+/// Calls visit(random, traffic, simulation) for those of 200 random cases whose cache has room.
+template <class Visit>
+void for_random_simulations(unsigned seed, const Visit& visit) {
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const RandomCase one = random_case(random);
+    const ServeTraffic& traffic = one.question.traffic;
+    Planner planner(one.question.plan.model.spec, detail::query_of(one.question),
+                    one.question.plan.rates);
+    detail::Simulation simulation(planner, one.question, one.choice);
+    if (!simulation.holds(detail::requests_of(traffic))) continue;
+    CAPTURE(i);
+    visit(random, traffic, simulation);
+  }
 }
 
 }  // namespace headroom::test

@@ -3,9 +3,7 @@
 
 #include <random>
 
-#include "arrivals.h"
 #include "random_questions.h"
-#include "simulation.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -33,24 +31,18 @@ LatencyTargets targets_near(std::mt19937& random, const ServeFigures& figures, d
 
 TEST_CASE("a run ends before its last request exactly if its figures would miss the targets") {
   constexpr double kPercentiles[] = {50, 90, 97.5, 99, 100};
-  std::mt19937 random(23);
   int met = 0;
   int missed = 0;
-  for (int i = 0; i < 200; ++i) {
-    const RandomCase one = random_case(random);
-    Planner planner(one.question.plan.model.spec, detail::query_of(one.question),
-                    one.question.plan.rates);
-    detail::Simulation simulation(planner, one.question, one.choice);
-    if (!simulation.holds(detail::requests_of(one.question.traffic))) continue;
+  const auto check = [&](std::mt19937& random, const ServeTraffic& traffic, auto& simulation) {
     const double percentile = kPercentiles[between(random, 0, 4)];
-    const ServeFigures whole = simulation.run(one.question.traffic, percentile);
+    const ServeFigures whole = simulation.run(traffic, percentile);
     const LatencyTargets targets = targets_near(random, whole, percentile);
-    CAPTURE(i);
-    const auto kept = simulation.run_if_met(one.question.traffic, targets);
+    const auto kept = simulation.run_if_met(traffic, targets);
     CHECK(kept.has_value() == verdict_of(whole, targets).met());
     if (kept) CHECK(kept->end_to_end.mean == whole.end_to_end.mean);
     (kept ? met : missed) += 1;
-  }
+  };
+  for_random_simulations(23, check);
   MESSAGE(met << " met, " << missed << " missed");
   CHECK(met > 20);
   CHECK(missed > 20);

@@ -1,11 +1,7 @@
 // Decode steps that are computed together against the same simulation step by step.
 #include <doctest/doctest.h>
 
-#include <random>
-
-#include "arrivals.h"
 #include "random_questions.h"
-#include "simulation.h"
 
 using namespace headroom;
 using namespace headroom::test;
@@ -44,22 +40,15 @@ void check_equal(const ServeFigures& one, const ServeFigures& other) {
 }  // namespace
 
 TEST_CASE("decode steps together give what the simulation gives step by step") {
-  std::mt19937 random(22);
   int preempting = 0;
   int compared = 0;
-  for (int i = 0; i < 200; ++i) {
-    const RandomCase one = random_case(random);
-    Planner planner(one.question.plan.model.spec, detail::query_of(one.question),
-                    one.question.plan.rates);
-    detail::Simulation simulation(planner, one.question, one.choice);
-    if (!simulation.holds(detail::requests_of(one.question.traffic))) continue;
-    CAPTURE(i);
-    const ServeFigures together = simulation.run(one.question.traffic, 99);
+  for_random_simulations(22, [&](auto&, const ServeTraffic& traffic, auto& simulation) {
+    const ServeFigures together = simulation.run(traffic, 99);
     simulation.set_stepping(detail::Stepping::one_by_one);
-    check_equal(together, simulation.run(one.question.traffic, 99));
+    check_equal(together, simulation.run(traffic, 99));
     preempting += together.preemptions > 0 ? 1 : 0;
     ++compared;
-  }
+  });
   MESSAGE(compared << " cases, " << preempting << " with preemption");
   CHECK(compared > 75);
   CHECK(preempting > 10);
