@@ -167,8 +167,8 @@ std::optional<ServeFigures> Simulation::run_if_met(const ServeTraffic& traffic,
   return figures;
 }
 
-double Simulation::slowest_factor(const ServeFigures& figures) const {
-  return 1 + planner_->time_range(choice_, figures.compute_share);
+double Simulation::time_range(const ServeFigures& figures) const {
+  return planner_->time_range(choice_, figures.compute_share);
 }
 
 ServedPlan Simulation::served(const ServeQuestion& question) {
@@ -177,7 +177,7 @@ ServedPlan Simulation::served(const ServeQuestion& question) {
   plan.choice = choice_;
   plan.cache = cache_;
   plan.figures = run(question.traffic, targets.percentile);
-  plan.time_range = planner_->time_range(choice_, plan.figures.compute_share);
+  plan.time_range = time_range(plan.figures);
   if (targets.steps == TargetSteps::slowest) {
     plan.slowest = run(question.traffic, targets.percentile, 1 + plan.time_range);
   }

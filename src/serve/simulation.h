@@ -27,8 +27,8 @@ class Simulation {
   [[nodiscard]] std::optional<ServeFigures> run_if_met(const ServeTraffic& traffic,
                                                        const LatencyTargets& targets,
                                                        double time_factor = 1);
-  /// Time of the steps of the slowest of nine of ten runs over the predicted one of `figures`.
-  [[nodiscard]] double slowest_factor(const ServeFigures& figures) const;
+  /// As ServedPlan::time_range, of a run with these figures.
+  [[nodiscard]] double time_range(const ServeFigures& figures) const;
   /// The plan with its figures and verdict. The requests must fit.
   [[nodiscard]] ServedPlan served(const ServeQuestion& question);
   void set_stepping(Stepping stepping) { settings_.stepping = stepping; }

@@ -276,7 +276,7 @@ bool keeps_targets_at(Simulation& simulation, const ServeQuestion& question, dou
   traffic.arrivals = PoissonArrivals{rate};
   double time_factor = 1;
   if (targets.steps == TargetSteps::slowest) {
-    time_factor = simulation.slowest_factor(simulation.run(traffic, targets.percentile));
+    time_factor += simulation.time_range(simulation.run(traffic, targets.percentile));
   }
   const auto figures = simulation.run_if_met(traffic, targets, time_factor);
   return figures && figures->answers_per_s >= kAnswered * figures->arrivals_per_s;
